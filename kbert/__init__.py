@@ -1,0 +1,1 @@
+"""BERT for Keras 3, from raw text to a served model."""
