@@ -40,7 +40,6 @@ _FIXED = {
     "add_cross_attention": (False, None),
     "cross_attention_hidden_size": (None,),
     "pruned_heads": ({}, None),
-    "tie_word_embeddings": (True, None),
     "quantization_config": (None,),
 }
 
@@ -56,6 +55,7 @@ _HARMLESS = frozenset(
     pooler_size_per_head pooler_type problem_type return_dict sep_token_id
     task_specific_params tokenizer_class torch_dtype torchscript transformers_version
     use_bfloat16 use_cache attn_implementation prefix tie_encoder_decoder
+    tie_word_embeddings
     """.split()
 )
 
