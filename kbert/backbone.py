@@ -1,0 +1,253 @@
+"""The encoder of the paper: embeddings, L layers, pooler."""
+
+import dataclasses
+
+import keras
+import numpy as np
+from keras import ops
+
+from kbert import presets
+from kbert.checkpoints import folder
+from kbert.config import BertConfig
+from kbert.layers import BertEmbeddings, BertEncoderLayer, BertPooler
+
+
+@keras.saving.register_keras_serializable(package="kbert")
+class BertBackbone(keras.Model):
+    """BERT without a head (Devlin et al. 2018, section 3).
+
+    Args: the fields of `kbert.BertConfig`, which explains and checks them, and
+        dtype: dtype or dtype policy of every layer, e.g. "mixed_bfloat16".
+
+    Call arguments, a dictionary:
+        token_ids: int32 (B, S), each in [0, vocabulary_size).
+        segment_ids: int32 (B, S), each in [0, num_segments).
+        padding_mask: int32 (B, S), 1 where there is text and 0 where there is none;
+            or, for several texts in a row, the number of the text (1, 1, 2, 2, 2, 0).
+
+    Returns, a dictionary:
+        sequence_output: float (B, S, H), the last layer.
+        pooled_output: float (B, H), tanh of a dense layer on each row's first position.
+
+    Raises:
+        ValueError: if numpy inputs hold an id, a segment or a length out of range,
+            which the backends would treat differently and in silence.
+
+    Example:
+    >>> backbone = BertBackbone(100, num_layers=1, num_heads=2, hidden_dim=8,
+    ...     intermediate_dim=16)
+    >>> ids = np.array([[2, 5, 3, 0]], "int32")
+    >>> outputs = backbone({"token_ids": ids, "segment_ids": np.zeros_like(ids),
+    ...     "padding_mask": np.array([[1, 1, 1, 0]], "int32")})
+    >>> tuple(outputs["sequence_output"].shape), tuple(outputs["pooled_output"].shape)
+    ((1, 4, 8), (1, 8))
+    """
+
+    def __init__(
+        self,
+        vocabulary_size=30522,
+        num_layers=12,
+        num_heads=12,
+        hidden_dim=768,
+        intermediate_dim=3072,
+        activation="gelu",
+        dropout=0.1,
+        attention_dropout=0.1,
+        classifier_dropout=None,
+        max_sequence_length=512,
+        num_segments=2,
+        layer_norm_epsilon=1e-12,
+        initializer_range=0.02,
+        pad_token_id=0,
+        dtype=None,
+        trainable=True,
+        name=None,
+        **kwargs,
+    ):
+        arguments = locals()
+        config = BertConfig(
+            **{f.name: arguments[f.name] for f in dataclasses.fields(BertConfig)}
+        )
+        embeddings, encoder_layers, pooler = _layers(config, dtype)
+        inputs = {
+            key: keras.Input((None,), dtype="int32", name=key)
+            for key in ("token_ids", "segment_ids", "padding_mask")
+        }
+        x = embeddings(
+            inputs["token_ids"], inputs["segment_ids"], inputs["padding_mask"]
+        )
+        mask = same_text(inputs["padding_mask"])
+        for layer in encoder_layers:
+            x = layer(x, mask)
+        outputs = {"sequence_output": x, "pooled_output": pooler(x)}
+        super().__init__(inputs, outputs, name=name, **kwargs)
+        self.config = config
+        self.embeddings = embeddings
+        self.encoder_layers = encoder_layers
+        self.pooler = pooler
+        self.dtype_policy = keras.dtype_policies.get(dtype)
+        self.trainable = trainable
+
+    def __call__(self, inputs, *args, **kwargs):
+        """Checks numpy inputs, then runs the model."""
+        check_inputs(inputs, self.config)
+        return super().__call__(inputs, *args, **kwargs)
+
+    def hidden_states(self, inputs):
+        """Returns the embeddings and the output of every layer.
+
+        Args:
+            inputs: as for a call.
+
+        Returns:
+            A list of L + 1 tensors (B, S, H), as transformers' `hidden_states`.
+        """
+        return self._intermediate(inputs)[0]
+
+    def attentions(self, inputs):
+        """Returns the attention probabilities of every layer, without dropout.
+
+        Args:
+            inputs: as for a call.
+
+        Returns:
+            A list of L tensors (B, N, S, S), as transformers' `attentions`.
+        """
+        states, mask = self._intermediate(inputs)
+        return [
+            layer.attention.probabilities(x, mask)
+            for layer, x in zip(self.encoder_layers, states[:-1], strict=True)
+        ]
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            **dataclasses.asdict(self.config),
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """Builds the model that `get_config` described."""
+        return cls(**config)
+
+    @classmethod
+    def from_preset(cls, preset, *, load_weights=True, dtype=None, name=None):
+        """Builds the encoder of a preset.
+
+        Args:
+            preset: a built-in name, or a folder with a BERT of whatever head.
+            load_weights: False for random weights; then nothing but the architecture
+                is read.
+            dtype: dtype or dtype policy of every layer.
+            name: of the model.
+
+        Returns:
+            A `BertBackbone`.
+        """
+        found = presets.find_preset(preset)
+        config = BertConfig.from_hugging_face(found.read_json("config.json"))
+        backbone = cls(**dataclasses.asdict(config), dtype=dtype, name=name)
+        if load_weights:
+            folder.load_preset(found, {v.path: v for v in backbone.weights})
+        return backbone
+
+    def _intermediate(self, inputs):
+        check_inputs(inputs, self.config)
+        inputs = {key: ops.convert_to_tensor(inputs[key]) for key in self.input}
+        states = [
+            self.embeddings(
+                inputs["token_ids"],
+                inputs["segment_ids"],
+                inputs["padding_mask"],
+                training=False,
+            )
+        ]
+        mask = same_text(inputs["padding_mask"])
+        for layer in self.encoder_layers:
+            states.append(layer(states[-1], mask, training=False))
+        return states, mask
+
+
+def same_text(padding_mask):
+    """Returns where two positions bear the same number: bool (B, 1, S, S)."""
+    return ops.equal(padding_mask[:, None, :, None], padding_mask[:, None, None, :])
+
+
+def check_inputs(inputs, config):
+    """Refuses numpy inputs that the backends would get wrong in silence.
+
+    JAX turns an id out of range into NaN and every backend takes -1 for the last row.
+
+    Args:
+        inputs: a dictionary; only its numpy arrays are looked at.
+        config: the `BertConfig` that sets the limits.
+
+    Raises:
+        ValueError: if a value is out of range or a row too long.
+    """
+    if not isinstance(inputs, dict):
+        return
+    limits = {
+        "token_ids": ("vocabulary_size", config.vocabulary_size),
+        "segment_ids": ("num_segments", config.num_segments),
+        "padding_mask": ("the row's length + 1", np.inf),
+    }
+    for key, (limit_name, limit) in limits.items():
+        values = inputs.get(key)
+        if not isinstance(values, np.ndarray) or values.size == 0:
+            continue
+        if values.dtype.kind not in "iub":
+            raise ValueError(f"`{key}` must be integers. Received: {values.dtype}.")
+        if values.ndim != 2:
+            raise ValueError(
+                f"`{key}` must have the shape (batch, length). "
+                f"Received: {values.shape}."
+            )
+        if values.shape[1] > config.max_sequence_length:
+            raise ValueError(
+                f"A row may be at most max_sequence_length="
+                f"{config.max_sequence_length} long. Received: `{key}` of shape "
+                f"{values.shape}."
+            )
+        if values.min() < 0 or values.max() >= limit:
+            raise ValueError(
+                f"`{key}` must lie in [0, {limit_name}={limit}). Received: values "
+                f"from {values.min()} to {values.max()}."
+            )
+
+
+def _layers(config, dtype):
+    """Returns the embeddings, the list of encoder layers, and the pooler."""
+    embeddings = BertEmbeddings(
+        config.vocabulary_size,
+        config.hidden_dim,
+        config.max_sequence_length,
+        config.num_segments,
+        config.dropout,
+        config.layer_norm_epsilon,
+        config.initializer_range,
+        dtype=dtype,
+        name="embeddings",
+    )
+    encoder_layers = [
+        BertEncoderLayer(
+            config.hidden_dim,
+            config.num_heads,
+            config.intermediate_dim,
+            config.activation,
+            config.dropout,
+            config.attention_dropout,
+            config.layer_norm_epsilon,
+            config.initializer_range,
+            dtype=dtype,
+            name=f"encoder_layer_{index}",
+        )
+        for index in range(config.num_layers)
+    ]
+    pooler = BertPooler(
+        config.hidden_dim, config.initializer_range, dtype=dtype, name="pooler"
+    )
+    return embeddings, encoder_layers, pooler

@@ -1,0 +1,15 @@
+"""The bricks of the model, each a Keras layer."""
+
+from kbert.layers.attention import BertSelfAttention
+from kbert.layers.embeddings import BertEmbeddings
+from kbert.layers.encoder import BertEncoderLayer
+from kbert.layers.heads import BertPooler
+from kbert.layers.projection import BertProjection
+
+__all__ = [
+    "BertEmbeddings",
+    "BertEncoderLayer",
+    "BertPooler",
+    "BertProjection",
+    "BertSelfAttention",
+]

@@ -1,0 +1,116 @@
+"""Multi-head self-attention with a boolean mask (Vaswani et al. 2017, section 3.2)."""
+
+import keras
+from keras import ops
+
+from kbert.layers.projection import BertProjection
+
+
+@keras.saving.register_keras_serializable(package="kbert")
+class BertSelfAttention(keras.layers.Layer):
+    """Every position looks at all positions of its own text.
+
+    `ops.dot_product_attention` computes it, by a fused kernel where the backend has
+    one, unless dropout on the probabilities is wanted: that the fused kernels do not
+    offer, so training with dropout takes the softmax written out here, in float32.
+
+    Args:
+        hidden_dim: H, the width of input and output.
+        num_heads: N; each head is H / N wide.
+        dropout: rate on the attention probabilities.
+        initializer_range: standard deviation of the truncated normal initialiser.
+
+    Call arguments:
+        x: float (B, S, H).
+        mask: bool (B, 1, S, S), true where a row's position may look at a column's;
+            every position must see at least one.
+
+    Returns:
+        Float (B, S, H).
+
+    Raises:
+        ValueError: if `hidden_dim` is not a multiple of `num_heads`.
+    """
+
+    def __init__(
+        self, hidden_dim, num_heads, dropout=0.1, initializer_range=0.02, **kwargs
+    ):
+        super().__init__(**kwargs)
+        if hidden_dim % num_heads:
+            raise ValueError(
+                "The hidden size must be a multiple of num_heads. Received: "
+                f"hidden_dim={hidden_dim}, num_heads={num_heads}."
+            )
+        self.hidden_dim = hidden_dim
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.initializer_range = initializer_range
+
+        def projection(name):
+            return BertProjection(
+                hidden_dim,
+                kernel_initializer=keras.initializers.TruncatedNormal(
+                    stddev=initializer_range
+                ),
+                dtype=self.dtype_policy,
+                name=name,
+            )
+
+        self.query = projection("query")
+        self.key = projection("key")
+        self.value = projection("value")
+        self.output_projection = projection("output")
+        self.dropout_layer = keras.layers.Dropout(
+            dropout, dtype=self.dtype_policy, name="dropout"
+        )
+
+    def build(self, x_shape, mask_shape=None):
+        """Makes the four projections, each (H, H)."""
+        for layer in (self.query, self.key, self.value, self.output_projection):
+            layer.build(x_shape)
+        self.built = True
+
+    def call(self, x, mask, training=None):
+        """Attends; see the class for shapes."""
+        query, key, value = (
+            self._split_heads(project(x))
+            for project in (self.query, self.key, self.value)
+        )
+        if training and self.dropout > 0:
+            weights = self.dropout_layer(_softmax(query, key, mask), training=True)
+            y = ops.einsum("bnst,btnd->bsnd", weights, value)
+        else:
+            y = ops.dot_product_attention(query, key, value, mask=mask)
+        return self.output_projection(ops.reshape(y, ops.shape(x)))
+
+    def probabilities(self, x, mask):
+        """Returns the attention probabilities, float (B, N, S, S), without dropout."""
+        query, key = self._split_heads(self.query(x)), self._split_heads(self.key(x))
+        return _softmax(query, key, mask)
+
+    def compute_output_shape(self, x_shape, mask_shape=None):
+        """Returns the shape of `x`."""
+        return x_shape
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "hidden_dim": self.hidden_dim,
+            "num_heads": self.num_heads,
+            "dropout": self.dropout,
+            "initializer_range": self.initializer_range,
+        }
+
+    def _split_heads(self, x):
+        head_dim = self.hidden_dim // self.num_heads
+        batch, length = ops.shape(x)[0], ops.shape(x)[1]
+        return ops.reshape(x, (batch, length, self.num_heads, head_dim))  # (B, S, N, D)
+
+
+def _softmax(query, key, mask):
+    """Returns softmax(Q K^T / sqrt(D)) over the allowed columns, (B, N, S, S)."""
+    query = query * query.shape[-1] ** -0.5
+    scores = ops.cast(ops.einsum("bsnd,btnd->bnst", query, key), "float32")
+    scores = ops.where(mask, scores, -1e9)  # float32, so within range in any policy
+    return ops.cast(ops.softmax(scores, axis=-1), query.dtype)

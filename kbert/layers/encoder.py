@@ -1,0 +1,125 @@
+"""One layer of the Transformer encoder, post-norm (Vaswani et al. 2017, section 3.1)."""
+
+import keras
+
+from kbert.layers.attention import BertSelfAttention
+
+# Keras's gelu has one name for two functions; every other activation goes by name.
+_APPROXIMATE_GELU = {"gelu": False, "gelu_tanh": True}
+
+
+@keras.saving.register_keras_serializable(package="kbert")
+class BertEncoderLayer(keras.layers.Layer):
+    """Self-attention and a feed-forward layer, each added to its input and normalised.
+
+    Args:
+        hidden_dim: H.
+        num_heads: N.
+        intermediate_dim: F.
+        activation: of the feed-forward layer; one of `kbert.config.ACTIVATIONS`.
+        dropout: rate after each of the two sub-layers.
+        attention_dropout: rate on the attention probabilities.
+        layer_norm_epsilon: epsilon of both normalisations.
+        initializer_range: standard deviation of the truncated normal initialiser.
+
+    Call arguments:
+        x: float (B, S, H).
+        mask: bool (B, 1, S, S), as in `BertSelfAttention`.
+
+    Returns:
+        Float (B, S, H).
+    """
+
+    def __init__(
+        self,
+        hidden_dim,
+        num_heads,
+        intermediate_dim,
+        activation="gelu",
+        dropout=0.1,
+        attention_dropout=0.1,
+        layer_norm_epsilon=1e-12,
+        initializer_range=0.02,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.hidden_dim = hidden_dim
+        self.num_heads = num_heads
+        self.intermediate_dim = intermediate_dim
+        self.activation = activation
+        self.dropout = dropout
+        self.attention_dropout = attention_dropout
+        self.layer_norm_epsilon = layer_norm_epsilon
+        self.initializer_range = initializer_range
+
+        def dense(units, name):
+            return keras.layers.Dense(
+                units,
+                kernel_initializer=keras.initializers.TruncatedNormal(
+                    stddev=initializer_range
+                ),
+                dtype=self.dtype_policy,
+                name=name,
+            )
+
+        def norm(name):
+            return keras.layers.LayerNormalization(
+                epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name=name
+            )
+
+        self.attention = BertSelfAttention(
+            hidden_dim,
+            num_heads,
+            attention_dropout,
+            initializer_range,
+            dtype=self.dtype_policy,
+            name="attention",
+        )
+        self.attention_norm = norm("attention_norm")
+        self.intermediate = dense(intermediate_dim, "intermediate")
+        self.output_projection = dense(hidden_dim, "output")
+        self.output_norm = norm("output_norm")
+        self.dropout_layer = keras.layers.Dropout(
+            dropout, dtype=self.dtype_policy, name="dropout"
+        )
+
+    def build(self, x_shape, mask_shape=None):
+        """Makes the weights of both sub-layers."""
+        self.attention.build(x_shape, mask_shape)
+        self.attention_norm.build(x_shape)
+        self.intermediate.build(x_shape)
+        self.output_projection.build((*x_shape[:-1], self.intermediate_dim))
+        self.output_norm.build(x_shape)
+        self.built = True
+
+    def call(self, x, mask, training=None):
+        """Encodes; see the class for shapes."""
+        y = self.attention(x, mask, training=training)
+        x = self.attention_norm(x + self.dropout_layer(y, training=training))
+        y = self.output_projection(activate(self.intermediate(x), self.activation))
+        return self.output_norm(x + self.dropout_layer(y, training=training))
+
+    def compute_output_shape(self, x_shape, mask_shape=None):
+        """Returns the shape of `x`."""
+        return x_shape
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "hidden_dim": self.hidden_dim,
+            "num_heads": self.num_heads,
+            "intermediate_dim": self.intermediate_dim,
+            "activation": self.activation,
+            "dropout": self.dropout,
+            "attention_dropout": self.attention_dropout,
+            "layer_norm_epsilon": self.layer_norm_epsilon,
+            "initializer_range": self.initializer_range,
+        }
+
+
+def activate(x, name):
+    """Applies an activation by kbert's name; "gelu" is erf, "gelu_tanh" Google's."""
+    if name in _APPROXIMATE_GELU:
+        return keras.activations.gelu(x, approximate=_APPROXIMATE_GELU[name])
+    return keras.activations.get(name)(x)
