@@ -1,0 +1,1 @@
+"""File formats to records: plain Python and numpy, no model."""
