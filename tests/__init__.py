@@ -1,0 +1,1 @@
+"""The tests of kbert: a folder for each room, a file for each module."""
