@@ -1,0 +1,1 @@
+"""Scores on numpy arrays, for reports to people."""
