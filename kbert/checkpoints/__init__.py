@@ -1,0 +1,1 @@
+"""Checkpoints: other people's variable names and files, to and from ours."""

@@ -1,0 +1,347 @@
+"""The weights of a preset folder: safetensors files with transformers' names."""
+
+import dataclasses
+import json
+import warnings
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from kbert.checkpoints import names
+from kbert.config import BertConfig
+from kbert.files import path_inside, read_json
+from kbert.presets import Preset
+
+_FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+
+# Tensors of transformers' BERTs without a row in the table: buffers of old versions,
+# and heads that kbert's models do not share.
+_EXTRAS = frozenset(
+    {
+        "bert.embeddings.position_ids",
+        "bert.embeddings.token_type_ids",
+        "cls.predictions.bias",
+        "cls.predictions.decoder.weight",
+        "cls.predictions.decoder.bias",
+        "cls.predictions.transform.dense.weight",
+        "cls.predictions.transform.dense.bias",
+        "cls.predictions.transform.LayerNorm.weight",
+        "cls.predictions.transform.LayerNorm.bias",
+        "cls.seq_relationship.weight",
+        "cls.seq_relationship.bias",
+        "qa_outputs.weight",
+        "qa_outputs.bias",
+    }
+)
+# The names that layer normalisation had before torch had one.
+_LEGACY = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StoredArray:
+    """An array in a file, read when numpy asks for it.
+
+    Args:
+        where: the file and the tensor's name, for messages.
+        dtype: as safetensors spells it.
+        shape: of the array.
+        data: the array's bytes, mapped into memory.
+    """
+
+    where: str
+    dtype: str
+    shape: tuple[int, ...]
+    data: np.ndarray
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        """Returns the array as float32, or as `dtype`.
+
+        Raises:
+            ValueError: if the file holds no floating-point numbers.
+        """
+        if self.dtype not in _FLOATS:
+            raise ValueError(
+                f"A weight must be stored as one of {sorted(_FLOATS)}. "
+                f"Received: {self.dtype} for {self.where}."
+            )
+        array = self.data.view(_FLOATS[self.dtype])
+        if self.dtype == "BF16":  # the upper half of a float32
+            array = (array.astype("<u4") << 16).view("<f4")
+        return array.reshape(self.shape).astype(dtype or np.float32)
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadReport:
+    """What `load_into` did.
+
+    Args:
+        source: where the tensors came from.
+        loaded: the paths of the variables that now hold a tensor.
+        random: the paths of the variables, all of a head, that had none.
+        ignored: the tensors that belong to other heads, or are no weights.
+    """
+
+    source: str
+    loaded: tuple[str, ...]
+    random: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+
+def read_weights(path: Path) -> dict[str, StoredArray]:
+    """Opens a safetensors file, or the several that an index names.
+
+    Args:
+        path: of the file, or of a `*.safetensors.index.json`.
+
+    Returns:
+        The tensors by name. Each is read when numpy asks for it, from the file that
+        was there when it was opened.
+
+    Raises:
+        ValueError: if a file is truncated or no safetensors file, or an index names a
+            file outside the folder or does not list what the files hold.
+    """
+    if path.suffix != ".json":
+        return _read_file(path)
+    listed = read_json(path).get("weight_map")
+    if not isinstance(listed, dict):
+        raise ValueError(f"{path} must have a weight_map. Received: {listed!r}.")
+    arrays = {}
+    for filename in sorted(set(listed.values()), key=str):
+        for name, array in _read_file(path_inside(path.parent, filename)).items():
+            if listed.get(name) != filename:
+                raise ValueError(
+                    f"{path} must list every tensor of its files. Received: {name!r} "
+                    f"in {filename}, which it places in {listed.get(name)!r}."
+                )
+            arrays[name] = array
+    missing = sorted(set(listed) - set(arrays))
+    if missing:
+        raise ValueError(f"{path} lists tensors that its files lack: {missing}.")
+    return arrays
+
+
+def load_preset(
+    preset: Preset,
+    variables: Mapping[str, Any],
+    *,
+    optional: Collection[str] = ("pooler",),
+) -> LoadReport:
+    """Loads the weights of a preset, after its hashes are verified.
+
+    Args:
+        preset: the preset.
+        variables: as for `load_into`.
+        optional: as for `load_into`.
+
+    Returns:
+        What was loaded, what stays random, what was ignored.
+
+    Raises:
+        FileNotFoundError: if the preset has no weights.
+        ValueError: as `Preset.verify`, `read_weights` and `load_into`.
+    """
+    preset.verify()
+    path = preset.weights_path()
+    return load_into(variables, read_weights(path), source=str(path), optional=optional)
+
+
+def load_into(
+    variables: Mapping[str, Any],
+    arrays: Mapping[str, Any],
+    *,
+    source: str,
+    optional: Collection[str] = (),
+) -> LoadReport:
+    """Assigns tensors with transformers' names to variables, all or none.
+
+    Args:
+        variables: the model's variables by kbert's path: objects with `shape` and
+            `assign`.
+        arrays: the tensors by name, with or without the prefix "bert."; numpy arrays
+            or `StoredArray`s.
+        source: where they come from, for messages.
+        optional: the heads that may be absent from `arrays`, as a whole, like
+            "pooler"; they keep their values, which is told in a warning.
+
+    Returns:
+        What was loaded, what stays random, what was ignored.
+
+    Raises:
+        ValueError: before anything is assigned, if a tensor is missing, is nobody's,
+            is there twice, or has the wrong shape.
+    """
+    tensors = {path: _tensor_name(path) for path in variables}
+    found, ignored = _match(arrays, {name for name, _ in tensors.values()}, source)
+    absent = [path for path, (name, _) in tensors.items() if name not in found]
+    present = [path for path in variables if path not in absent]
+    absent_heads = set(optional) - {names.head_of(path) for path in present}
+    missing = [path for path in absent if names.head_of(path) not in absent_heads]
+    if missing:
+        raise ValueError(
+            f"{source} must have a tensor for every variable. Missing: "
+            f"{[tensors[path][0] for path in missing]}, for the variables {missing}."
+        )
+    for path in present:
+        name, transform = tensors[path]
+        _check_shape(path, variables[path], found[name], arrays, transform, source)
+    for path in present:
+        name, transform = tensors[path]
+        array = np.asarray(arrays[found[name]])
+        variables[path].assign(names.apply(transform, array))
+    if absent:
+        warnings.warn(
+            f"{source} has no weights for {absent}: they stay random. Train them "
+            "before the model's answers mean anything.",
+            stacklevel=2,
+        )
+    return LoadReport(source, tuple(present), tuple(absent), tuple(ignored))
+
+
+def dump(variables: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Returns the variables as transformers names and shapes them, float32.
+
+    Args:
+        variables: the model's variables by kbert's path.
+
+    Returns:
+        The arrays by name: with the prefix "bert." where there is a head, as in
+        transformers' models with one, and without it for a bare encoder.
+
+    Raises:
+        ValueError: if a variable has no row in the table.
+    """
+    arrays = {}
+    for path, variable in variables.items():
+        name, transform = _tensor_name(path)
+        array = names.apply(transform, np.asarray(variable).astype(np.float32))
+        arrays[name] = np.ascontiguousarray(array)
+    if all(name.startswith("bert.") for name in arrays):
+        return {name.removeprefix("bert."): array for name, array in arrays.items()}
+    return arrays
+
+
+def write_weights(variables: Mapping[str, Any], path: Path) -> None:
+    """Writes the variables as a safetensors file that transformers loads.
+
+    Args:
+        variables: the model's variables by kbert's path.
+        path: the file to write.
+    """
+    # transformers refuses a file that does not say who its tensors are laid out for.
+    safetensors.numpy.save_file(dump(variables), path, metadata={"format": "pt"})
+
+
+def check_vocabulary(vocabulary_size: int, config: BertConfig) -> None:
+    """Checks that every id of a tokenizer has a row in the embedding.
+
+    An embedding with more rows is fine: tables are padded for speed.
+
+    Raises:
+        ValueError: if the tokenizer has more pieces than the embedding has rows.
+    """
+    if vocabulary_size > config.vocabulary_size:
+        raise ValueError(
+            "The tokenizer's vocabulary must not be larger than the model's token "
+            f"embedding. Received: {vocabulary_size} pieces and "
+            f"vocabulary_size={config.vocabulary_size}. Use the vocabulary file that "
+            "the model was trained with."
+        )
+
+
+def _read_file(path: Path) -> dict[str, StoredArray]:
+    """Opens one safetensors file; its layout is checked by the format's own library."""
+    try:
+        with safetensors.safe_open(path, framework="numpy"):
+            data = np.asarray(np.memmap(path, np.uint8, mode="r"))
+    except safetensors.SafetensorError as error:
+        raise ValueError(
+            f"{path} must be a whole safetensors file; it is truncated or damaged. "
+            f"Received: {path.stat().st_size} bytes, of which safetensors says: "
+            f"{error}."
+        ) from error
+    start = 8 + int.from_bytes(data[:8].tobytes(), "little")
+    header = json.loads(data[8:start].tobytes())
+    header.pop("__metadata__", None)
+    arrays = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        arrays[name] = StoredArray(
+            f"{name!r} in {path}",
+            entry["dtype"],
+            tuple(entry["shape"]),
+            data[start + begin : start + end],
+        )
+    return arrays
+
+
+def _tensor_name(path: str) -> tuple[str, str]:
+    """Returns the name and the transform of the tensor for a variable."""
+    translated = names.translate(path, "kbert", "hugging_face")
+    if translated is None:
+        raise ValueError(
+            "A variable must have a row in kbert/checkpoints/names.py to be loaded or "
+            f"saved. Received: {path!r}."
+        )
+    return translated
+
+
+def _match(
+    arrays: Mapping[str, Any], wanted: set[str], source: str
+) -> tuple[dict[str, str], list[str]]:
+    """Returns what each wanted tensor is called in the file, and the ones to ignore."""
+    found: dict[str, str] = {}
+    ignored, unknown = [], []
+    for stored in arrays:
+        name = _full_name(stored)
+        if name in wanted:
+            if name in found:
+                raise ValueError(
+                    f"{source} must have each tensor once. Received both "
+                    f"{found[name]!r} and {stored!r}."
+                )
+            found[name] = stored
+        elif name in _EXTRAS or _of_a_head(name):
+            ignored.append(stored)
+        else:
+            unknown.append(stored)
+    if unknown:
+        raise ValueError(
+            f"{source} must have no tensor but the model's. It has no place for: "
+            f"{unknown}. Compare num_hidden_layers in config.json, or take them out."
+        )
+    return found, ignored
+
+
+def _check_shape(path, variable, stored, arrays, transform, source):
+    """Compares the shapes of a variable and of the tensor for it."""
+    received = tuple(arrays[stored].shape)
+    expected = tuple(variable.shape)
+    if transform == names.TRANSPOSE:
+        expected = expected[::-1]
+    if received != expected:
+        raise ValueError(
+            f"The tensor {stored!r} of {source} must have the shape {expected}, which "
+            f"the configuration asks for (variable {path!r}). Received: {received}."
+        )
+
+
+def _of_a_head(name: str) -> bool:
+    """Returns whether a tensor belongs to a head that the model lacks."""
+    translated = names.translate(name, "hugging_face", "kbert")
+    return translated is not None and names.head_of(translated[0]) is not None
+
+
+def _full_name(stored: str) -> str:
+    """Returns the name in the table: with "bert." and without legacy spellings."""
+    name = stored
+    for old, new in _LEGACY.items():
+        if name.endswith(old):
+            name = name.removesuffix(old) + new
+    full = f"bert.{name}"
+    known = full in _EXTRAS or names.translate(full, "hugging_face", "kbert")
+    return full if known else name

