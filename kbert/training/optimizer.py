@@ -1,0 +1,270 @@
+"""AdamW as BERT is trained with it, the same on every backend."""
+
+import math
+
+import keras
+from keras import ops
+from keras.optimizers.schedules import LearningRateSchedule
+
+
+@keras.saving.register_keras_serializable(package="kbert")
+class AdamW(keras.optimizers.Optimizer):
+    """Adam with decoupled weight decay (Devlin et al. 2018, appendix A.2).
+
+    One update of a variable w with gradient g, after all gradients were scaled down
+    together to a global norm of at most `global_clipnorm`:
+
+        m <- beta_1 m + (1 - beta_1) g
+        v <- beta_2 v + (1 - beta_2) g^2
+        w <- w - learning_rate (m' / (sqrt(v') + epsilon) + weight_decay w)
+
+    with m' = m / (1 - beta_1^t) and v' = v / (1 - beta_2^t), or, with
+    `bias_correction=False`, m' = m and v' = v: that is `optimization.py` of
+    google-research/bert, step for step. Weights in `exclude_from_decay` have no decay.
+
+    It differs from `keras.optimizers.AdamW` where that would train another BERT: the
+    exclusions match the variable's path and survive saving; a learning rate schedule
+    and the moving average count updates of the weights, not micro-batches; and the
+    norm counts a token that occurs twice in a batch as TensorFlow's sparse gradients
+    of an embedding do not.
+
+    Args:
+        learning_rate: a float, a `keras.optimizers.schedules.LearningRateSchedule`
+            such as `kbert.WarmupLinearDecay`, or a callable without arguments.
+        weight_decay: the rate of decay, multiplied by the learning rate.
+        beta_1: decay of the first moment m.
+        beta_2: decay of the second moment v.
+        epsilon: added to the root of v'.
+        global_clipnorm: the highest global norm of the gradients; None for no limit.
+        bias_correction: whether to correct m and v for starting at 0.
+        exclude_from_decay: a variable does not decay if one of these strings occurs
+            in its path (`encoder_layer_0/attention_norm/gamma`). The default leaves
+            the decay to kernels and embeddings.
+        gradient_accumulation_steps: update the weights once in so many calls, with
+            the mean of their gradients; None for every call.
+        use_ema: whether to keep an exponential moving average of the weights.
+        ema_momentum: its momentum for one update of the weights.
+        ema_overwrite_frequency: updates after which the weights are overwritten by
+            their average; not possible under accumulation.
+        **kwargs: further arguments of `keras.optimizers.Optimizer`: `clipnorm`,
+            `clipvalue`, `loss_scale_factor`, `name`.
+
+    Raises:
+        ValueError: if `weight_decay` is no number of at least 0, `exclude_from_decay`
+            is one string or holds anything else than non-empty strings, a beta lies
+            outside [0, 1), or `ema_overwrite_frequency` is asked for under accumulation.
+
+    Example:
+    >>> model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    >>> schedule = kbert.WarmupLinearDecay(5e-5, total_steps=100)
+    >>> model.compile(kbert.AdamW(schedule), "mse")
+    >>> model.optimizer.get_config()["exclude_from_decay"]
+    ['bias', 'norm']
+    """
+
+    def __init__(
+        self,
+        learning_rate=5e-5,
+        weight_decay=0.01,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-6,
+        global_clipnorm=1.0,
+        bias_correction=True,
+        exclude_from_decay=("bias", "norm"),
+        gradient_accumulation_steps=None,
+        use_ema=False,
+        ema_momentum=0.99,
+        ema_overwrite_frequency=None,
+        **kwargs,
+    ):
+        _check_decay(weight_decay, exclude_from_decay)
+        for name, beta in (("beta_1", beta_1), ("beta_2", beta_2)):
+            if not 0 <= beta < 1:
+                raise ValueError(f"`{name}` must lie in [0, 1). Received: {beta!r}.")
+        if gradient_accumulation_steps and ema_overwrite_frequency:
+            raise ValueError(
+                "`ema_overwrite_frequency` must be None with "
+                "`gradient_accumulation_steps`, since Keras would overwrite the "
+                "weights between two updates. Received: ema_overwrite_frequency="
+                f"{ema_overwrite_frequency}, gradient_accumulation_steps="
+                f"{gradient_accumulation_steps}."
+            )
+        super().__init__(
+            learning_rate=_in_updates(learning_rate, gradient_accumulation_steps),
+            # `update_step` decays. Told of it, Keras would decay a second time.
+            weight_decay=None,
+            global_clipnorm=global_clipnorm,
+            gradient_accumulation_steps=gradient_accumulation_steps,
+            use_ema=use_ema,
+            ema_momentum=ema_momentum,
+            ema_overwrite_frequency=ema_overwrite_frequency,
+            **kwargs,
+        )
+        self.decoupled_weight_decay = weight_decay
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.bias_correction = bias_correction
+        self.exclude_from_decay = tuple(exclude_from_decay)
+
+    @property
+    def learning_rate(self):
+        """The learning rate of the update that comes next."""
+        return super().learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value):
+        value = _in_updates(value, self.gradient_accumulation_steps)
+        keras.optimizers.Optimizer.learning_rate.fset(self, value)
+
+    @property
+    def ema_momentum(self):
+        """The momentum of the moving average at this call.
+
+        Keras averages at every call. Between two updates under accumulation the
+        momentum is 1, which leaves the average as it is.
+        """
+        if not self.gradient_accumulation_steps:
+            return self._ema_momentum
+        calls = self._iterations + 1
+        updates = ops.equal(calls % self.gradient_accumulation_steps, 0)
+        return ops.where(updates, self._ema_momentum, 1.0)
+
+    @ema_momentum.setter
+    def ema_momentum(self, value):
+        self._ema_momentum = value
+
+    def decays(self, variable) -> bool:
+        """Says whether weight decay applies to a Keras variable."""
+        return not any(part in variable.path for part in self.exclude_from_decay)
+
+    def build(self, variables):
+        """Makes the moments of every variable.
+
+        Args:
+            variables: list of `keras.Variable`, the trainable ones.
+        """
+        if self.built:
+            return
+        super().build(variables)
+        self._momentums, self._velocities = self.add_optimizer_variables(
+            variables, ["momentum", "velocity"]
+        )
+        self._decay_rates = tuple(
+            self.decoupled_weight_decay if self.decays(variable) else 0.0
+            for variable in variables
+        )
+
+    def apply(self, grads, trainable_variables=None):
+        """Updates the variables from their gradients.
+
+        Args:
+            grads: list of tensors, each shaped as its variable, or None.
+            trainable_variables: list of `keras.Variable`; None for those that the
+                optimizer was built with.
+        """
+        # A sparse gradient lists a token as often as it occurs; only the dense sum
+        # has the norm that the clipping is about.
+        grads = [g if g is None else _dense(g) for g in grads]
+        super().apply(grads, trainable_variables)
+
+    def update_step(self, gradient, variable, learning_rate):
+        """Updates one variable and its moments.
+
+        Args:
+            gradient: tensor, shaped as `variable`.
+            variable: the variable, in TensorFlow the backend's own.
+            learning_rate: scalar tensor.
+        """
+        index = self._get_variable_index(variable)
+        m, v = self._momentums[index], self._velocities[index]
+        gradient = ops.cast(gradient, variable.dtype)
+        rate = ops.cast(learning_rate, variable.dtype)
+        epsilon, step_size = self.epsilon, 1.0
+        if self.bias_correction:
+            # m' / (sqrt(v') + epsilon), with both corrections taken out of the way of
+            # the moments.
+            first, root_second = self._corrections(variable.dtype)
+            epsilon, step_size = epsilon * root_second, root_second / first
+
+        self.assign(m, m * self.beta_1 + gradient * (1.0 - self.beta_1))
+        self.assign(v, v * self.beta_2 + ops.square(gradient) * (1.0 - self.beta_2))
+        update = m * step_size / (ops.sqrt(v) + epsilon)
+        if self._decay_rates[index]:
+            update = update + self._decay_rates[index] * variable
+        self.assign_sub(variable, rate * update)
+
+    def _corrections(self, dtype):
+        """Returns 1 - beta_1^t and sqrt(1 - beta_2^t), to the last digits.
+
+        `1 - 0.999**t` in float32 would lose four of its seven digits at t = 1.
+        """
+        step = ops.cast(self.iterations + 1, dtype)
+        first = -ops.expm1(step * math.log(self.beta_1)) if self.beta_1 else 1.0
+        second = -ops.expm1(step * math.log(self.beta_2)) if self.beta_2 else 1.0
+        return first, ops.sqrt(second)
+
+    def get_config(self) -> dict:
+        """Returns the constructor's arguments."""
+        config = super().get_config()
+        rate = self._learning_rate
+        if isinstance(rate, _PerUpdate):
+            config["learning_rate"] = keras.saving.serialize_keras_object(rate.schedule)
+        config.update(
+            weight_decay=self.decoupled_weight_decay,
+            beta_1=self.beta_1,
+            beta_2=self.beta_2,
+            epsilon=self.epsilon,
+            bias_correction=self.bias_correction,
+            exclude_from_decay=list(self.exclude_from_decay),
+            ema_momentum=self._ema_momentum,
+        )
+        return config
+
+
+class _PerUpdate(LearningRateSchedule):
+    """A schedule that counts updates where Keras counts micro-batches."""
+
+    def __init__(self, schedule, calls_per_update):
+        super().__init__()
+        self.schedule = schedule
+        self.calls_per_update = calls_per_update
+
+    def __call__(self, step):
+        return self.schedule(ops.floor_divide(step, self.calls_per_update))
+
+    def get_config(self):
+        return {"schedule": self.schedule, "calls_per_update": self.calls_per_update}
+
+
+def _in_updates(learning_rate, calls_per_update):
+    if calls_per_update and isinstance(learning_rate, LearningRateSchedule):
+        return _PerUpdate(learning_rate, calls_per_update)
+    return learning_rate
+
+
+def _dense(gradient):
+    """Sums the rows of TensorFlow's sparse gradient; leaves any other as it is."""
+    return ops.reshape(gradient, gradient.shape)
+
+
+def _check_decay(weight_decay, exclude_from_decay):
+    if isinstance(weight_decay, bool) or not isinstance(weight_decay, int | float):
+        raise ValueError(
+            "`weight_decay` must be a number; use 0.0 for none. "
+            f"Received: weight_decay={weight_decay!r}."
+        )
+    if not weight_decay >= 0:
+        raise ValueError(
+            "`weight_decay` must be at least 0. "
+            f"Received: weight_decay={weight_decay!r}."
+        )
+    strings = not isinstance(exclude_from_decay, str) and all(
+        isinstance(part, str) and part for part in exclude_from_decay
+    )
+    if not strings:
+        raise ValueError(
+            "`exclude_from_decay` must be a list of non-empty strings. "
+            f"Received: exclude_from_decay={exclude_from_decay!r}."
+        )
