@@ -195,6 +195,15 @@ class AdamW(keras.optimizers.Optimizer):
             update = update + self._decay_rates[index] * variable
         self.assign_sub(variable, rate * update)
 
+    def finalize_variable_values(self, var_list):
+        """Ends a training: sets the weights to their average, if there is one."""
+        super().finalize_variable_values(var_list)
+        if self.use_ema:
+            # On JAX a weight would share its average's buffer, and the next `fit`
+            # would fail to donate that twice.
+            for variable in var_list:
+                variable.assign(ops.copy(variable))
+
     def _corrections(self, dtype):
         """Returns 1 - beta_1^t and sqrt(1 - beta_2^t), to the last digits.
 
