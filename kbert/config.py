@@ -147,10 +147,13 @@ class BertConfig:
                 f"`activation` must be one of {sorted(ACTIVATIONS)}. "
                 f"Received: {self.activation!r}."
             )
-        if not 0 <= self.pad_token_id < self.vocabulary_size:
+        is_id = isinstance(self.pad_token_id, int) and not isinstance(
+            self.pad_token_id, bool
+        )
+        if not is_id or not 0 <= self.pad_token_id < self.vocabulary_size:
             raise ValueError(
                 "`pad_token_id` must be an id of the vocabulary. Received: "
-                f"pad_token_id={self.pad_token_id}, "
+                f"pad_token_id={self.pad_token_id!r}, "
                 f"vocabulary_size={self.vocabulary_size}."
             )
 
