@@ -1,0 +1,1 @@
+"""From raw text to the arrays that the model reads: packing, batching, labels."""
