@@ -10,6 +10,7 @@ The rule is that of `BasicTokenizer` in google-research/bert, for each text:
 """
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kbert.tokenization import unicode_tables as unicode
@@ -45,7 +46,8 @@ class Normalizer:
         self.strip_accents = strip_accents
         self.split_on_cjk = split_on_cjk
         self._tables = unicode.unicode_tables()
-        self._clean_map = _CleanMap(self)
+        self._cleaned = _CharacterMap(self._clean_character)
+        self._expanded = _CharacterMap(self.expand)
 
     def is_ideograph(self, code: int) -> bool:
         """Tells whether the character is a word of its own by step 2."""
@@ -53,7 +55,16 @@ class Normalizer:
 
     def clean(self, text: str) -> str:
         """Does steps 1 and 2 but for the split: white space becomes blanks."""
-        return text.translate(self._clean_map)
+        return text.translate(self._cleaned)
+
+    def _clean_character(self, code: int) -> str | None:
+        """Does steps 1 and 2 on one character; None drops it."""
+        kind = self._tables.kind[code]
+        if kind == unicode.DROP:
+            return None
+        if kind == unicode.SPACE:
+            return " "
+        return f" {chr(code)} " if self.is_ideograph(code) else chr(code)
 
     def expand(self, code: int) -> str:
         """Lower-cases and decomposes one character; its marks are kept."""
@@ -94,12 +105,14 @@ class Normalizer:
             token = self.end_sigmas(token)
         text, origins = [], []
         for character, source in zip(token, sources, strict=True):
-            expanded = self.expand(ord(character))
+            expanded = self._expanded[ord(character)]
             text += expanded
             origins += [source] * len(expanded)
         text = "".join(text)
         if self.strip_accents and not text.isascii():
-            order = self._tables.reorder(text)
+            order = range(len(text))
+            if not self._tables.spacing_marks.isdisjoint(text):
+                order = self._tables.reorder(text)
             stays = [i for i in order if not self._tables.nonspacing[ord(text[i])]]
             text, origins = "".join(text[i] for i in stays), [origins[i] for i in stays]
         words, start = [], 0
@@ -135,29 +148,23 @@ class Normalizer:
         return token
 
 
-class _CleanMap(dict):
-    """What `str.translate` does to a character in steps 1 and 2, found when needed.
+class _CharacterMap(dict):
+    """What becomes of each character, found when first asked for.
 
     Answers are kept for the first two planes only, so that no text can fill the memory.
+
+    Args:
+        find: the function of a code point that gives the answer.
     """
 
-    def __init__(self, normalizer: Normalizer):
-        self._normalizer = normalizer
-        self._kind = unicode.unicode_tables().kind
+    def __init__(self, find: Callable[[int], str | None]):
+        self._find = find
 
     def __missing__(self, code: int) -> str | None:
-        kind = self._kind[code]
-        if kind == unicode.DROP:
-            cleaned = None
-        elif kind == unicode.SPACE:
-            cleaned = " "
-        elif self._normalizer.is_ideograph(code):
-            cleaned = f" {chr(code)} "
-        else:
-            cleaned = chr(code)
+        found = self._find(code)
         if code < _NUM_KEPT:
-            self[code] = cleaned
-        return cleaned
+            self[code] = found
+        return found
 
 
 def make_word_finder(lowercase: bool):

@@ -33,6 +33,8 @@ class UnicodeTables:
         combining: the canonical combining class; 0 for a character that starts anew.
         nonspacing: 1 for category Mn, the marks that accent stripping removes.
         casing: CASED, CASE_IGNORABLE or 0, as `str.lower` sees it.
+        spacing_marks: the characters with a combining class that are not of category
+            Mn; the only ones whose canonical order outlives accent stripping.
         lower: code point to lower-case string, where they differ.
         decomposition: code point to canonical decomposition, where they differ.
     """
@@ -41,6 +43,7 @@ class UnicodeTables:
     combining: bytes
     nonspacing: bytes
     casing: bytes
+    spacing_marks: frozenset[str]
     lower: dict[int, str]
     decomposition: dict[int, str]
 
@@ -81,7 +84,13 @@ def unicode_tables() -> UnicodeTables:
             for name in ("lower", "decomposition")
         }
     mappings["decomposition"].update(_hangul_decompositions())
-    return UnicodeTables(**properties, **mappings)
+    combining, nonspacing = (
+        np.frombuffer(properties[name], np.uint8) for name in ("combining", "nonspacing")
+    )
+    spacing_marks = map(chr, np.flatnonzero((combining > 0) & (nonspacing == 0)))
+    return UnicodeTables(
+        spacing_marks=frozenset(spacing_marks), **properties, **mappings
+    )
 
 
 def _unpack_runs(starts, values) -> bytes:

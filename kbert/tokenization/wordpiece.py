@@ -88,14 +88,14 @@ class BertTokenizer:
         )
         self.max_word_length = max_word_length
         self._ids = {piece: index for index, piece in enumerate(self.vocabulary)}
-        normalizer = Normalizer(
+        self.normalizer = Normalizer(
             lowercase=lowercase,
             strip_accents=lowercase if strip_accents is None else strip_accents,
             split_on_cjk=split_on_cjk,
         )
         self._executor = WordPieceExecutor(
             self._ids,
-            normalizer,
+            self.normalizer,
             special_pieces=self.special_pieces if special_tokens_in_text else (),
             unk_id=self.unk_id,
             max_word_length=max_word_length,
