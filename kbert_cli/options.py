@@ -1,0 +1,130 @@
+"""The options that commands share, each described once."""
+
+import enum
+import pathlib
+from typing import Annotated
+
+import typer
+
+from kbert_cli.console import Backend
+
+
+class Problem(enum.StrEnum):
+    """What the labels of a text are."""
+
+    single_label = "single_label"
+    multi_label = "multi_label"
+    regression = "regression"
+
+
+class LongText(enum.StrEnum):
+    """What becomes of a text that is too long."""
+
+    truncate = "truncate"
+    head_tail = "head_tail"
+
+
+class Format(enum.StrEnum):
+    """How answers are written."""
+
+    csv = "csv"
+    jsonl = "jsonl"
+
+
+Preset = Annotated[
+    str, typer.Argument(help="A folder, or a built-in name (see `kbert presets`).")
+]
+Data = Annotated[
+    pathlib.Path,
+    typer.Argument(
+        help="A file with a header: .csv, .tsv, .jsonl.", show_default=False
+    ),
+]
+Text = Annotated[str, typer.Option("--text", help="The column of the texts.")]
+Second = Annotated[
+    str | None,
+    typer.Option("--second", help="The column of the second texts, for pairs."),
+]
+Label = Annotated[str, typer.Option("--label", help="The column of the labels.")]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        help="Of the file. Default: UTF-8, or what its mark says.",
+    ),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        "--delimiter",
+        help="What stands between two cells. Default: as the name ends.",
+    ),
+]
+BatchSize = Annotated[
+    int, typer.Option("--batch-size", min=1, help="Texts in one step.")
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace an output that exists.")
+]
+ChosenBackend = Annotated[
+    Backend | None,
+    typer.Option(
+        "--backend",
+        help="What Keras runs on. Default: KERAS_BACKEND, or what is installed.",
+    ),
+]
+# Of `finetune`.
+Start = Annotated[
+    str, typer.Option("--preset", help="Start from: a folder or a built-in name.")
+]
+Finetuned = Annotated[pathlib.Path, typer.Option("--output", help="The new preset.")]
+ProblemOfLabels = Annotated[
+    Problem,
+    typer.Option(
+        "--problem",
+        help="One label a text; several, with | between them; or a number.",
+    ),
+]
+Epochs = Annotated[int, typer.Option("--epochs", min=1)]
+LearningRate = Annotated[
+    float, typer.Option("--learning-rate", min=0, help="The peak, after a warm-up.")
+]
+SequenceLength = Annotated[
+    int | None,
+    typer.Option(
+        "--sequence-length",
+        min=1,
+        help="Most tokens of a text. Default: as the preset says, or all it can.",
+    ),
+]
+LongTexts = Annotated[
+    LongText | None,
+    typer.Option(
+        "--long-text",
+        help="Keep the beginning, or beginning and end. Default: as the preset says.",
+    ),
+]
+ValidationSplit = Annotated[
+    float,
+    typer.Option("--validation-split", min=0, max=0.9, help="Share of rows held out."),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Of split and training.")]
+# Of `evaluate`, `predict` and `export`.
+Scores = Annotated[
+    pathlib.Path | None, typer.Option("--output", help="A JSON file for the scores.")
+]
+DataOrLines = Annotated[
+    str, typer.Argument(help="A .csv, .tsv or .jsonl file; - for a text a line.")
+]
+TextOfFile = Annotated[
+    str | None, typer.Option("--text", help="The column of the texts, in a file.")
+]
+Answers = Annotated[
+    pathlib.Path | None,
+    typer.Option("--output", help="A .csv or .jsonl file. Default: standard output."),
+]
+AnswerFormat = Annotated[
+    Format | None,
+    typer.Option("--format", help="Default: as the output's name ends, or csv."),
+]
+Folder = Annotated[pathlib.Path, typer.Argument(help="The folder for the SavedModel.")]
