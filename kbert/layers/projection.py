@@ -20,12 +20,15 @@ class BertProjection(keras.layers.Dense):
 
     def save_own_variables(self, store):
         """Writes kernel and bias under Keras's numbers, LoRA factors by name."""
-        super().save_own_variables(store)
-        if self.lora_enabled:
-            own = {variable.name: variable for variable in self.variables}
-            store["0"] = own["kernel"]
-            for name in ("lora_kernel_a", "lora_kernel_b"):
-                store[name] = own[name]
+        if not self.lora_enabled:
+            super().save_own_variables(store)
+            return
+        own = {variable.name: variable for variable in self.variables}
+        numbered = ["kernel", "bias"] if self.use_bias else ["kernel"]
+        for number, name in enumerate(numbered):
+            store[str(number)] = own.pop(name)
+        for name, variable in own.items():
+            store[name] = variable
 
     def load_own_variables(self, store):
         """Reads them back."""

@@ -52,7 +52,8 @@ class AdamW(keras.optimizers.Optimizer):
     Raises:
         ValueError: if `weight_decay` is no number of at least 0, `exclude_from_decay`
             is one string or holds anything else than non-empty strings, a beta lies
-            outside [0, 1), or `ema_overwrite_frequency` is asked for under accumulation.
+            outside [0, 1), or `ema_overwrite_frequency` is asked for together with
+            `gradient_accumulation_steps`.
 
     Example:
     >>> model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
