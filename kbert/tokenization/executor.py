@@ -6,7 +6,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from kbert.tokenization.normalizer import Normalizer, make_word_finder
+from kbert.tokenization.normalizer import Normalizer, find_ascii_words
 
 # Bounds of the memory of words: entries, and the characters of one.
 _CACHE_SIZE = 1 << 16
@@ -45,8 +45,8 @@ class WordPieceExecutor:
         self._continuations = {
             piece[2:]: i for piece, i in piece_ids.items() if piece.startswith("##")
         }
+        self._piece_lengths = {i: len(piece) for piece, i in piece_ids.items()}
         self._longest = max(map(len, piece_ids))
-        self._find_words = make_word_finder(normalizer.lowercase)
         self._split = None
         if special_pieces:
             # Longest first: `re` takes the first alternative that matches.
@@ -75,8 +75,8 @@ class WordPieceExecutor:
                 yield self._ids[section], (start, start + len(section))
                 continue
             for word in self.normalizer.words(section):
-                first = 0
-                for i, length in self._pieces(word.text):
+                first, ids = 0, self._ids_of_word(word.text)
+                for i, length in zip(ids, self._lengths(ids, word.text), strict=True):
                     # Sorted only as far as combining marks were not reordered.
                     sources = word.sources[first : first + length]
                     yield i, (start + min(sources), start + max(sources) + 1)
@@ -98,7 +98,7 @@ class WordPieceExecutor:
             text = text.lower() if self.normalizer.lowercase else text
             if not text.isprintable():
                 text = self.normalizer.clean(text)
-            tokens = self._find_words(text)
+            tokens = find_ascii_words(text)
         else:
             if _DROPPED_SPACES(text):
                 text = self.normalizer.clean(text)
@@ -110,38 +110,45 @@ class WordPieceExecutor:
 
     def ids_of_token(self, token: str) -> tuple[int, ...]:
         """Returns the ids of a stretch of text without white space."""
-        if token.isascii() and token.isprintable():
-            token = token.lower() if self.normalizer.lowercase else token
-            words = self._find_words(token)
+        if not token.isascii():
+            parts = self.normalizer.clean(token).split()
+        elif not token.isalnum():
+            parts = find_ascii_words(self.normalizer.clean(token))
+        elif self.normalizer.lowercase:
+            return self._ids_of_word(token.lower())
         else:
-            tokens = self.normalizer.clean(token).split()
-            if len(tokens) > 1:
-                return tuple(i for part in tokens for i in self._cache[part])
-            words = [word.text for word in self.normalizer.words(token)]
-        return tuple(i for word in words for i in self._ids_of_word(word))
+            return self._ids_of_word(token)
+        if len(parts) > 1:
+            return tuple(i for part in parts for i in self._cache[part])
+        words = self.normalizer.words(token)
+        return tuple(i for word in words for i in self._ids_of_word(word.text))
 
     def _ids_of_word(self, word: str) -> tuple[int, ...]:
-        """Returns the ids of a normalised word."""
-        if word in self._ids and len(word) <= self.max_word_length:
-            return (self._ids[word],)
-        return tuple(i for i, _ in self._pieces(word))
-
-    def _pieces(self, word: str) -> list[tuple[int, int]]:
-        """Cuts a normalised word into pieces: `(id, number of characters)` of each."""
+        """Cuts a normalised word into the longest pieces."""
         length = len(word)
         if length > self.max_word_length:
-            return [(self.unk_id, length)]
-        pieces, start, known = [], 0, self._ids
+            return (self.unk_id,)
+        i = self._ids.get(word)
+        if i is not None:
+            return (i,)
+        ids, start, find = [], 0, self._ids.get
         while start < length:
             for end in range(min(length, start + self._longest), start, -1):
-                i = known.get(word[start:end])
+                i = find(word[start:end])
                 if i is not None:
-                    pieces.append((i, end - start))
                     break
             else:
-                return [(self.unk_id, length)]
-            start, known = end, self._continuations
-        return pieces
+                return (self.unk_id,)
+            ids.append(i)
+            start, find = end, self._continuations.get
+        return tuple(ids)
+
+    def _lengths(self, ids: tuple[int, ...], word: str) -> list[int]:
+        """Returns how many characters of a word each of its pieces holds."""
+        if len(ids) == 1:
+            return [len(word)]  # the whole word, or one that is unknown
+        lengths = [self._piece_lengths[i] for i in ids]
+        return [lengths[0], *(length - len("##") for length in lengths[1:])]
 
 
 class _WordCache(dict):

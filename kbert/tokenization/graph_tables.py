@@ -32,10 +32,11 @@ class PagedTable(NamedTuple):
     @classmethod
     def pack(cls, table: np.ndarray) -> "PagedTable":
         """Finds the equal pages of a table by code point."""
-        pages = table.reshape(-1, 1 << _PAGE_BITS).astype(np.int32)
-        values, index = np.unique(pages, axis=0, return_inverse=True)
-        page = index.reshape(-1).astype(np.int32) << _PAGE_BITS
-        return cls(page, values.reshape(-1))
+        pages = table.astype(np.int32).reshape(-1, 1 << _PAGE_BITS)
+        index: dict[bytes, int] = {}
+        page = [index.setdefault(row.tobytes(), len(index)) for row in pages]
+        values = np.frombuffer(b"".join(index), np.int32)
+        return cls(np.array(page, np.int32) << _PAGE_BITS, values)
 
 
 class GraphTables(NamedTuple):

@@ -18,6 +18,9 @@ from kbert.tokenization import unicode_tables as unicode
 _SIGMA = unicode.CAPITAL_SIGMA
 _NUM_KEPT = 0x20000
 
+find_ascii_words = re.compile("[A-Za-z0-9]+|[^A-Za-z0-9 ]").findall
+"""Splits clean ASCII text into words: letters and digits, or one symbol (step 5)."""
+
 
 class Word(NamedTuple):
     """A normalised word and where it comes from.
@@ -165,13 +168,3 @@ class _CharacterMap(dict):
         if code < _NUM_KEPT:
             self[code] = found
         return found
-
-
-def make_word_finder(lowercase: bool):
-    """Returns the function that splits clean ASCII text into words (step 5).
-
-    Args:
-        lowercase: whether the text is lower case already, which is faster to match.
-    """
-    letters = "a-z0-9" if lowercase else "A-Za-z0-9"
-    return re.compile(f"[{letters}]+|[^{letters} ]").findall
