@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import sys
+import warnings
 from collections.abc import Callable
 
 import rich.console
@@ -42,7 +43,9 @@ def one_line_errors(command: Callable) -> Callable:
     @functools.wraps(command)
     def careful(*args, **kwargs):
         try:
-            return command(*args, **kwargs)
+            with warnings.catch_warnings():
+                warnings.showwarning = _tell_warning
+                return command(*args, **kwargs)
         except BrokenPipeError:
             raise  # the reader of a pipe has enough, which click ends quietly
         except (ValueError, OSError) as error:
@@ -50,6 +53,11 @@ def one_line_errors(command: Callable) -> Callable:
             raise typer.Exit(BAD_INPUT) from None
 
     return careful
+
+
+def _tell_warning(message, *_args, **_kwargs) -> None:
+    """Replaces `warnings.showwarning`, whose lines name files of the source."""
+    tell("Note: " + " ".join(str(message).splitlines()), style="yellow")
 
 
 def use_backend(backend: Backend | None) -> None:

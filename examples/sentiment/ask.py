@@ -19,9 +19,10 @@ import tensorflow as tf  # noqa: E402
 def ask(folder: str, sentences: list[str]) -> list[tuple[str, float]]:
     """Label and probability of every sentence."""
     signature = tf.saved_model.load(folder).signatures["serving_default"]
-    answers = signature(texts=tf.constant(sentences))
+    answers = signature(text=tf.constant(sentences))
     labels = [label.decode() for label in answers["label"].numpy()]
-    return list(zip(labels, answers["probability"].numpy(), strict=True))
+    probabilities = answers["probabilities"].numpy().max(axis=1).tolist()
+    return list(zip(labels, probabilities, strict=True))
 
 
 def main() -> None:
