@@ -169,9 +169,11 @@ def test_what_is_kept_and_what_is_not(old, way, monkeypatch):
 
 
 def test_links_are_kept_as_links(old):
-    (old / "link").symlink_to("../elsewhere")
+    links = {"file": "README.md", "folder": "notes", "nothing": "../elsewhere"}
+    for name, target in links.items():
+        (old / name).symlink_to(target)
     files.replace_folder(old, write_new, not_config)
-    assert os.readlink(old / "link") == "../elsewhere"
+    assert {name: os.readlink(old / name) for name in links} == links
 
 
 def test_without_hard_links(old, monkeypatch):
@@ -234,7 +236,22 @@ def test_a_process_that_is_killed_leaves_the_old(old):
     assert tree(old) == before
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="one step is Linux's renameat2")
+ONLY_LINUX = pytest.mark.skipif(
+    sys.platform != "linux", reason="one step is Linux's renameat2"
+)
+
+
+@ONLY_LINUX
+def test_the_swap_is_one_step(old, monkeypatch):
+    def refuse(source, destination):
+        raise OSError("a second step")
+
+    monkeypatch.setattr(files.os, "rename", refuse)
+    files.replace_folder(old, write_new, not_config)
+    assert tree(old)["config.json"] == b"new"
+
+
+@ONLY_LINUX
 def test_readers_see_the_old_or_the_new(old):
     contents, faults, stop = {"old"}, [], threading.Event()
     contents |= {f"new {number}" for number in range(40)}

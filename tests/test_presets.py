@@ -458,19 +458,25 @@ def test_saving_again(saved):
     }
 
 
-def test_a_write_that_fails_half_way_leaves_the_old_preset(saved):
+def half(path):
+    path.write_bytes(b"half")
+    raise OSError("No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("change", "metadata", "error"),
+    [
+        ({"model.safetensors": half}, {}, "No space left"),
+        ({"config.json": b"new", "other": lambda path: None}, {}, "No such file"),
+        ({"config.json": b"new"}, {"score": float("nan")}, "JSON"),  # written last
+    ],
+)
+def test_a_write_that_fails_half_way_leaves_the_old_preset(
+    saved, change, metadata, error
+):
     before = contents(saved.folder)
-
-    def fail(path):
-        path.write_bytes(b"half")
-        raise OSError("No space left on device")
-
-    with pytest.raises(OSError, match="No space left"):
-        presets.write_preset(saved.folder, {**FILES, "model.safetensors": fail}, {})
-    with pytest.raises(FileNotFoundError):  # the function wrote nothing
-        presets.write_preset(saved.folder, {"a": lambda path: None}, {})
-    with pytest.raises(ValueError, match="JSON"):  # written last
-        presets.write_preset(saved.folder, FILES, {"score": float("nan")})
+    with pytest.raises((OSError, ValueError), match=error):
+        presets.write_preset(saved.folder, {**FILES, **change}, metadata)
     assert contents(saved.folder) == before
     assert os.listdir(saved.folder.parent) == [saved.folder.name]
 
