@@ -1,1 +1,35 @@
 """BERT for Keras 3, from raw text to a served model."""
+
+from kbert import layers, tokenization
+from kbert.backbone import BertBackbone
+from kbert.config import BertConfig
+from kbert.preprocessing.preprocessor import BertPreprocessor
+from kbert.presets import preset_names
+from kbert.tasks.classifier import (
+    BertClassifier,
+    Classification,
+    MultiLabelClassification,
+    Regression,
+)
+from kbert.tokenization import BertTokenizer, Encoding
+from kbert.training.optimizer import AdamW
+from kbert.training.schedules import WarmupLinearDecay
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AdamW",
+    "BertBackbone",
+    "BertClassifier",
+    "BertConfig",
+    "BertPreprocessor",
+    "BertTokenizer",
+    "Classification",
+    "Encoding",
+    "MultiLabelClassification",
+    "Regression",
+    "WarmupLinearDecay",
+    "layers",
+    "preset_names",
+    "tokenization",
+]

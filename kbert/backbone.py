@@ -126,12 +126,17 @@ class BertBackbone(keras.Model):
             "trainable": self.trainable,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             **dataclasses.asdict(self.config),
+            "frozen": frozen_paths(self),
         }
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
         """Builds the model that `get_config` described."""
-        return cls(**config)
+        config = dict(config)
+        frozen = config.pop("frozen")
+        backbone = cls(**config)
+        freeze(backbone, frozen)
+        return backbone
 
     @classmethod
     def from_preset(cls, preset, *, load_weights=True, dtype=None, name=None):
@@ -149,10 +154,15 @@ class BertBackbone(keras.Model):
         """
         found = presets.find_preset(preset)
         config = BertConfig.from_hugging_face(found.read_json("config.json"))
-        backbone = cls(**dataclasses.asdict(config), dtype=dtype, name=name)
+        backbone = cls.from_architecture(config, dtype=dtype, name=name)
         if load_weights:
             folder.load_preset(found, {v.path: v for v in backbone.weights})
         return backbone
+
+    @classmethod
+    def from_architecture(cls, config, *, dtype=None, name=None):
+        """Builds the encoder of a `BertConfig`, with random weights."""
+        return cls(**dataclasses.asdict(config), dtype=dtype, name=name)
 
     def _intermediate(self, inputs):
         check_inputs(inputs, self.config)
@@ -169,6 +179,22 @@ class BertBackbone(keras.Model):
         for layer in self.encoder_layers:
             states.append(layer(states[-1], mask, training=False))
         return states, mask
+
+
+def frozen_paths(model):
+    """Returns the paths of the weights that are not to be trained."""
+    return [weight.path for weight in model.weights if not weight.trainable]
+
+
+def freeze(model, paths):
+    """Leaves the weights at `paths` untrained from now on.
+
+    Keras's `.keras` file forgets which parts of a nested model were frozen; the
+    configurations of kbert's models keep it by path.
+    """
+    for weight in model.weights:
+        if weight.path in paths:
+            weight.trainable = False
 
 
 def same_text(padding_mask):

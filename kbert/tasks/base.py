@@ -1,0 +1,441 @@
+"""What every task is: a head on a backbone, with raw text in and answers out."""
+
+import sys
+
+import keras
+
+from kbert.backbone import check_inputs, freeze, frozen_paths
+from kbert.preprocessing.raw_text import is_raw
+from kbert.tasks import compiling, feeding, saving
+from kbert.training.optimizer import AdamW
+from kbert.training.schedules import WarmupLinearDecay
+
+
+class BertTask(keras.Model):
+    """A Keras functional model over one `BertBackbone` and one `BertPreprocessor`.
+
+    `fit`, `evaluate` and `predict` take raw text, ready arrays or a dataset of either;
+    loss, metrics and `predict` see logits. Without `compile`, `fit` uses `kbert.AdamW`
+    with linear warm-up over a tenth of the steps and linear decay to 0 (the paper's
+    appendix A.3), fresh at each `fit`.
+
+    The one abstract class: a subclass builds the functional model, passes it to
+    `__init__`, compiles, and says in the methods down to `serving_outputs` what is its
+    own. (Keras makes instances of every base of a functional model, so that Python's
+    `abc` cannot be used.)
+    """
+
+    def encode_targets(self, y, count, *, training):
+        """Returns `y` as the array that the loss takes.
+
+        Args:
+            y: targets as the user has them.
+            count: the number of texts they belong to.
+            training: whether the model is to learn from them.
+        """
+        raise _abstract(self)
+
+    def default_loss(self):
+        """Returns the loss of the paper for this task, on logits."""
+        raise _abstract(self)
+
+    def default_metrics(self):
+        """Returns fresh metrics for this task, on logits."""
+        raise _abstract(self)
+
+    def head_weights(self):
+        """Returns {path of `checkpoints/names.py`: variable} of the head."""
+        raise _abstract(self)
+
+    def hugging_face_head(self):
+        """Returns the head's keys of transformers' `config.json`."""
+        raise _abstract(self)
+
+    def class_indices(self, class_weight):
+        """Returns `class_weight` with class indices as keys."""
+        raise _abstract(self)
+
+    def serving_outputs(self, logits):
+        """Returns the exported model's {name: tensor}, on the TensorFlow backend."""
+        raise _abstract(self)
+
+    def __init__(self, inputs, outputs, backbone, preprocessor, **kwargs):
+        """Makes the functional model, then attaches its parts."""
+        if preprocessor is not None:
+            saving.check_preprocessor(preprocessor, backbone.config)
+        super().__init__(inputs, outputs, **kwargs)
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+        self.lora_rank = None
+
+    def __call__(self, inputs, *args, **kwargs):
+        """Runs the model on a dictionary of arrays or tensors.
+
+        `first_positions`, the flat position of each text's [CLS], may be absent: one
+        text a row.
+        """
+        if is_raw(inputs):
+            raise ValueError(
+                f"Calling {type(self).__name__} takes a dictionary of arrays. For text "
+                "use `fit`, `evaluate`, `predict` or the task's answering method, or "
+                f"call its `preprocessor` first. Received: {type(inputs).__name__} of "
+                "text."
+            )
+        check_inputs(inputs, self.backbone.config)
+        return super().__call__(_with_first_positions(inputs), *args, **kwargs)
+
+    def call(self, inputs, training=None, mask=None):
+        """Runs the functional model; see `__call__`."""
+        inputs = _with_first_positions(inputs)
+        return super().call(inputs, training=training, mask=mask)
+
+    # Training, evaluation, prediction ------------------------------------------------
+
+    def compile(
+        self,
+        optimizer="auto",
+        loss="auto",
+        metrics="auto",
+        *,
+        learning_rate=5e-5,
+        **kwargs,
+    ):
+        """Chooses optimizer, loss and metrics; "auto" leaves the choice to kbert.
+
+        Args:
+            optimizer: a Keras optimizer; "auto" is `kbert.AdamW` with a new schedule
+                at each `fit`.
+            loss: a loss on logits; "auto" is the task's.
+            metrics: a list of metrics on logits; "auto" is the task's.
+            learning_rate: peak of the automatic schedule; the paper takes the best
+                of 5e-5, 4e-5, 3e-5 and 2e-5.
+            **kwargs: the rest of `keras.Model.compile`. `jit_compile="auto"` on the
+                TensorFlow backend is decided by `fit`, which says so.
+
+        Raises:
+            ValueError: if the loss takes probabilities.
+        """
+        compiling.check_loss(loss)
+        self._automatic = {
+            "optimizer": _is_auto(optimizer),
+            "learning_rate": learning_rate,
+            "jit_compile": kwargs.get("jit_compile", "auto") == "auto",
+        }
+        if self._automatic["optimizer"]:
+            optimizer = AdamW(learning_rate)
+        self._compile_arguments = {
+            "loss": self.default_loss() if _is_auto(loss) else loss,
+            "metrics": self.default_metrics() if _is_auto(metrics) else metrics,
+            **kwargs,
+        }
+        super().compile(optimizer=optimizer, **self._compile_arguments)
+
+    def get_compile_config(self):
+        """Returns what `compile` was given, and what was left to kbert."""
+        return {**super().get_compile_config(), "automatic": self._automatic}
+
+    def compile_from_config(self, config):
+        """Compiles as `get_compile_config` described."""
+        config = keras.saving.deserialize_keras_object(config)
+        automatic = config.pop("automatic")
+        self.compile(**config, learning_rate=automatic["learning_rate"])
+        self._automatic = automatic
+        self.optimizer.build(self.trainable_variables)
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        epochs=1,
+        verbose="auto",
+        callbacks=None,
+        validation_split=0.0,
+        validation_data=None,
+        shuffle=True,
+        class_weight=None,
+        sample_weight=None,
+        initial_epoch=0,
+        steps_per_epoch=None,
+        validation_steps=None,
+        validation_batch_size=None,
+        validation_freq=1,
+    ):
+        """Trains, as `keras.Model.fit`, on raw text, ready arrays or a dataset.
+
+        Args:
+            x: texts (list, tuple, array, pandas Series); a pair `(firsts, seconds)` or
+                `{"first": …, "second": …}`; a dictionary of ready arrays; or a dataset
+                (tf.data, PyDataset, DataLoader, generator) of batches of any of these.
+            y: targets, one a text; None where `x` is a dataset, which holds them.
+            batch_size: texts a step, 32 by default. A dataset has its own.
+            epochs, verbose, callbacks, initial_epoch, steps_per_epoch: as in Keras.
+            validation_split: share of the texts, the last ones, to validate on.
+            validation_data: `(x, y)`, `(x, y, sample_weight)` or a dataset.
+            shuffle: a new order in each epoch; batches are of similar length.
+            class_weight: {class index or label: weight}.
+            sample_weight: one weight a text.
+            validation_steps, validation_batch_size, validation_freq: as in Keras.
+
+        Returns:
+            A `keras.callbacks.History`.
+
+        Raises:
+            ValueError: if the data are not what the task takes, before any training.
+        """
+        batch_size = batch_size or 32
+        data = feeding.prepare(
+            self, x, y, sample_weight, steps=steps_per_epoch, training=True
+        )
+        if validation_data is not None:
+            held_out = feeding.prepare_validation(
+                self, validation_data, steps=validation_steps
+            )
+        elif validation_split:
+            data, held_out = data.split(validation_split)
+        else:
+            held_out = None
+        arguments = {
+            "steps_per_epoch": steps_per_epoch,
+            "validation_steps": validation_steps,
+            **data.fit_arguments(batch_size, shuffle),
+        }
+        if held_out is not None:
+            held_out_batch = validation_batch_size or batch_size
+            arguments |= held_out.validation_arguments(held_out_batch)
+        class_weight = class_weight and self.class_indices(class_weight)
+        steps = steps_per_epoch or data.steps(batch_size)
+        self._start_training(data, steps * (epochs - initial_epoch), verbose)
+        return super().fit(
+            **arguments,
+            epochs=epochs,
+            verbose=verbose,
+            callbacks=callbacks,
+            class_weight=class_weight,
+            initial_epoch=initial_epoch,
+            validation_freq=validation_freq,
+        )
+
+    def evaluate(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        verbose="auto",
+        sample_weight=None,
+        steps=None,
+        callbacks=None,
+        return_dict=False,
+        **kwargs,
+    ):
+        """Measures loss and metrics, as `keras.Model.evaluate`; data as for `fit`.
+
+        Args:
+            x, y, batch_size, sample_weight: as for `fit`.
+            verbose, steps, callbacks, return_dict: as in Keras.
+            **kwargs: what Keras's own `fit` passes to `evaluate`.
+
+        Returns:
+            The loss and metrics, a list or, with `return_dict`, a dictionary.
+        """
+        arguments = {"x": x, "y": y, "sample_weight": sample_weight}
+        if "_use_cached_eval_dataset" not in kwargs:  # else `fit` has prepared them
+            data = feeding.prepare(self, x, y, sample_weight, steps=steps)
+            arguments = data.evaluate_arguments(batch_size or 32)
+        return super().evaluate(
+            **{"batch_size": batch_size, "steps": steps, **arguments},
+            verbose=verbose,
+            callbacks=callbacks,
+            return_dict=return_dict,
+            **kwargs,
+        )
+
+    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
+        """Returns the logits of every text, in order, as a float array.
+
+        Args:
+            x: as for `fit`, without targets.
+            batch_size: texts a step, 32 by default.
+            verbose, steps, callbacks: as in Keras; `steps` goes with a dataset.
+        """
+        data = feeding.prepare(self, x, steps=steps)
+        arguments = data.predict_arguments(batch_size or 32)
+        outputs = super().predict(
+            **{"steps": steps, **arguments}, verbose=verbose, callbacks=callbacks
+        )
+        return data.restore(outputs, arguments)
+
+    def train_on_batch(
+        self, x, y=None, sample_weight=None, class_weight=None, return_dict=False
+    ):
+        """Trains one step on one batch of texts or arrays, as in Keras."""
+        x, y, sample_weight = feeding.prepare(self, x, y, sample_weight).single_batch()
+        class_weight = class_weight and self.class_indices(class_weight)
+        return super().train_on_batch(x, y, sample_weight, class_weight, return_dict)
+
+    def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
+        """Measures one batch of texts or arrays, as in Keras."""
+        x, y, sample_weight = feeding.prepare(self, x, y, sample_weight).single_batch()
+        return super().test_on_batch(x, y, sample_weight, return_dict)
+
+    def predict_on_batch(self, x):
+        """Returns the logits of one batch of texts or arrays."""
+        return super().predict_on_batch(feeding.prepare(self, x).single_batch()[0])
+
+    def require_preprocessor(self):
+        """Refuses raw text where nothing could turn it into ids."""
+        if self.preprocessor is None:
+            raise ValueError(
+                f"{type(self).__name__} was built without a preprocessor, so it takes "
+                "ready arrays only. Pass `preprocessor=kbert.BertPreprocessor(…)` to "
+                "feed it text."
+            )
+
+    def _start_training(self, data, total_steps, verbose):
+        """Compiles what was left to kbert for a run of `total_steps`, and tells."""
+        told = [data.truncated()]
+        if self._automatic["optimizer"]:
+            peak = self._automatic["learning_rate"]
+            super().compile(
+                optimizer=AdamW(WarmupLinearDecay(peak, total_steps)),
+                **self._compile_arguments,
+            )
+            told.append(
+                f"New AdamW: {total_steps:,} steps, learning rate up to {peak:g} over "
+                "the first tenth, then down to 0."
+            )
+        if self._automatic["jit_compile"]:
+            told.append(compiling.choose_jit(self, total_steps))
+        if verbose not in (0, "0"):
+            for sentence in filter(None, told):
+                sys.stderr.write(f"{sentence}\n")
+
+    # Freezing and LoRA ---------------------------------------------------------------
+
+    def freeze_backbone(self):
+        """Leaves only the head to train."""
+        self.backbone.trainable = False
+        self.train_function = None  # Keras would go on with the step it traced
+
+    def enable_lora(self, rank):
+        """Trains, of the backbone, only low-rank updates of query and value.
+
+        Args:
+            rank: of the updates; 4 or 8 are common.
+
+        Raises:
+            ValueError: if LoRA is on already, or the rank is not in [1, H].
+
+        Reference: Hu et al. 2021, https://arxiv.org/abs/2106.09685, section 4.2.
+        """
+        hidden_dim = self.backbone.config.hidden_dim
+        if self.lora_rank is not None:
+            raise ValueError(
+                f"LoRA is on already. Received: rank={rank}, after {self.lora_rank}."
+            )
+        if not isinstance(rank, int) or not 1 <= rank <= hidden_dim:
+            raise ValueError(
+                f"`rank` must be an integer from 1 to hidden_dim={hidden_dim}. "
+                f"Received: {rank!r}."
+            )
+        self.backbone.trainable = True
+        for layer in self.backbone.encoder_layers:
+            layer.attention.query.enable_lora(rank)
+            layer.attention.value.enable_lora(rank)
+        self.lora_rank = rank
+        freeze(
+            self.backbone,
+            [v.path for v in self.backbone.weights if "lora_kernel" not in v.path],
+        )
+        self.compile_again()
+
+    def compile_again(self):
+        """Compiles as before with a new optimizer, after the weights have changed."""
+        automatic = self._automatic
+        optimizer = "auto"
+        if not automatic["optimizer"]:
+            optimizer = type(self.optimizer).from_config(self.optimizer.get_config())
+        self.compile(
+            optimizer, **self._compile_arguments, learning_rate=automatic["learning_rate"]
+        )
+
+    # Saving --------------------------------------------------------------------------
+
+    def get_config(self):
+        """Returns the parts common to all tasks; a subclass adds its head's."""
+        return {
+            "backbone": keras.saving.serialize_keras_object(self.backbone),
+            "preprocessor": keras.saving.serialize_keras_object(self.preprocessor),
+            "name": self.name,
+            "lora_rank": self.lora_rank,
+            "frozen": frozen_paths(self),
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """Builds the task that `get_config` described, LoRA and frozen parts too."""
+        config = dict(config)
+        lora_rank, frozen = config.pop("lora_rank"), config.pop("frozen")
+        for part in ("backbone", "preprocessor"):
+            config[part] = keras.saving.deserialize_keras_object(
+                config[part], custom_objects=custom_objects
+            )
+        task = cls(**config)
+        if lora_rank is not None:
+            task.enable_lora(lora_rank)
+        freeze(task, frozen)
+        return task
+
+    def save_to_preset(self, folder):
+        """Writes a preset folder, which is a Hugging Face checkpoint folder as well.
+
+        LoRA is merged into the kernels. An existing preset is replaced whole, or, if
+        anything fails, not at all.
+
+        Args:
+            folder: path of the folder.
+
+        Raises:
+            ValueError: if the task has no preprocessor.
+        """
+        self.require_preprocessor()
+        saving.save_task(self, folder)
+
+    def export(
+        self,
+        filepath,
+        format="tf_saved_model",
+        verbose=None,
+        input_signature=None,
+    ):
+        """Writes a SavedModel: text in, the person's answer out.
+
+        Args:
+            filepath: folder to write.
+            format: "tf_saved_model".
+            verbose: whether to say what was written.
+            input_signature: must be None: the signatures are fixed and documented in
+                `kbert.export.saved_model`.
+
+        Raises:
+            ValueError: if something else than a SavedModel is asked for.
+            ImportError: if TensorFlow is not installed.
+        """
+        self.require_preprocessor()
+        saving.export_task(self, filepath, format, verbose, input_signature)
+
+
+def _abstract(task):
+    return NotImplementedError(
+        f"{type(task).__name__} must define what BertTask leaves to each task."
+    )
+
+
+def _with_first_positions(inputs):
+    if isinstance(inputs, dict) and "first_positions" not in inputs:
+        return {**inputs, "first_positions": None}
+    return inputs
+
+
+def _is_auto(value):
+    return isinstance(value, str) and value == "auto"

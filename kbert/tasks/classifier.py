@@ -1,0 +1,370 @@
+"""Text classification, single texts and pairs (section 4.1)."""
+
+import dataclasses
+import warnings
+
+import keras
+import numpy as np
+from keras import ops
+
+import kbert.checkpoints.folder as checkpoint
+from kbert.backbone import BertBackbone
+from kbert.export import answers as served
+from kbert.preprocessing import labels as label_codes
+from kbert.tasks import saving
+from kbert.tasks.base import BertTask
+
+# Ours: transformers' `problem_type`.
+_PROBLEM_TYPES = {
+    "single_label": "single_label_classification",
+    "multi_label": "multi_label_classification",
+    "regression": "regression",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Classification:
+    """The answer for one text of which exactly one label is true.
+
+    Args:
+        label: the likeliest.
+        probability: its probability.
+        probabilities: {label: probability}, which sum to 1.
+    """
+
+    label: str
+    probability: float
+    probabilities: dict[str, float] = dataclasses.field(repr=False, default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class MultiLabelClassification:
+    """The answer for one text of which any number of labels may be true.
+
+    Args:
+        labels: those with a probability of at least one half.
+        probabilities: {label: probability}, each by itself.
+    """
+
+    labels: tuple[str, ...]
+    probabilities: dict[str, float] = dataclasses.field(repr=False, default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Regression:
+    """The answer for one text of which a number is asked.
+
+    Args:
+        value: the number.
+    """
+
+    value: float
+
+
+@keras.saving.register_keras_serializable(package="kbert")
+class BertClassifier(BertTask):
+    """Dropout and a dense layer on the pooled [CLS], one logit a class.
+
+    Args:
+        backbone: a `BertBackbone`.
+        preprocessor: a `BertPreprocessor`, or None to take ready arrays only.
+        labels: the names of the classes, in the order of the logits.
+        num_classes: C, instead of `labels`; the names are LABEL_0, LABEL_1, …
+        problem: "single_label": exactly one class is true; "multi_label": any number;
+            "regression": one number, no classes.
+        dropout: rate in front of the dense layer; None for the config's.
+        name: of the model.
+
+    Call arguments, a dictionary: those of `BertBackbone`, and
+        first_positions: int32 (texts,), where each text's [CLS] lies in the rows laid
+            end to end; absent or None for one text a row.
+
+    Returns:
+        Logits, float32 (texts, C); for a regression the numbers, (texts, 1).
+
+    Raises:
+        ValueError: if the labels are fewer than two or not distinct, given for a
+            regression, or contradict `num_classes`.
+
+    Example:
+    >>> backbone = BertBackbone(100, num_layers=1, num_heads=2, hidden_dim=8,
+    ...     intermediate_dim=16)
+    >>> classifier = BertClassifier(backbone, labels=["negative", "positive"])
+    >>> ids = np.array([[2, 5, 3, 0]], "int32")
+    >>> inputs = {"token_ids": ids, "padding_mask": np.array([[1, 1, 1, 0]], "int32")}
+    >>> classifier.predict(inputs, verbose=0).shape
+    (1, 2)
+
+    Reference: Devlin et al. 2018, section 4.1; google-research/bert
+    `run_classifier.py`.
+    """
+
+    def __init__(
+        self,
+        backbone,
+        preprocessor=None,
+        *,
+        labels=None,
+        num_classes=None,
+        problem="single_label",
+        dropout=None,
+        name=None,
+        **kwargs,
+    ):
+        labels = _check_labels(labels, num_classes, problem)
+        config = backbone.config
+        if dropout is None:
+            dropout = config.head_dropout
+        inputs = dict(backbone.input)
+        first_positions = keras.Input(
+            (), dtype="int32", optional=True, name="first_positions"
+        )
+        sequence_output = backbone(inputs)["sequence_output"]
+        pooled = backbone.pooler(sequence_output, first_positions)
+        # Float32 in every policy: the loss is computed from these.
+        head = keras.layers.Dense(
+            max(len(labels), 1),
+            kernel_initializer=keras.initializers.TruncatedNormal(
+                stddev=config.initializer_range
+            ),
+            dtype="float32",
+            name="classifier",
+        )
+        logits = head(keras.layers.Dropout(dropout, name="classifier_dropout")(pooled))
+        super().__init__(
+            {**inputs, "first_positions": first_positions},
+            logits,
+            backbone,
+            preprocessor,
+            name=name,
+            **kwargs,
+        )
+        self.labels = labels
+        self.problem = problem
+        self.dropout = dropout
+        self.head = head
+        self.compile()
+
+    def classify(self, texts, batch_size=None):
+        """Answers for every text, in order.
+
+        Args:
+            texts: a text, a list of texts, or a pair `(firsts, seconds)`.
+            batch_size: texts a step.
+
+        Returns:
+            A list with, a text, a `Classification`, a `MultiLabelClassification` or,
+            for a regression, a `Regression`.
+        """
+        logits = self.predict(texts, batch_size=batch_size, verbose=0)
+        if self.problem == "regression":
+            return [Regression(float(value)) for (value,) in logits]
+        probabilities = ops.convert_to_numpy(self.probabilities(logits))
+        answers = [
+            dict(zip(self.labels, map(float, row), strict=True))
+            for row in probabilities
+        ]
+        if self.problem == "multi_label":
+            return [
+                MultiLabelClassification(
+                    tuple(label for label, p in answer.items() if p >= 0.5), answer
+                )
+                for answer in answers
+            ]
+        likeliest = [max(answer, key=answer.__getitem__) for answer in answers]
+        return [
+            Classification(label, answer[label], answer)
+            for label, answer in zip(likeliest, answers, strict=True)
+        ]
+
+    def probabilities(self, logits):
+        """Returns the probabilities that logits (texts, C) stand for."""
+        if self.problem == "multi_label":
+            return ops.sigmoid(logits)
+        return ops.softmax(logits, axis=-1)
+
+    def serving_outputs(self, logits):
+        """Returns the outputs that `kbert.export.saved_model` lists."""
+        if self.problem == "regression":
+            return served.regression(logits)
+        probabilities = self.probabilities(logits)
+        if self.problem == "multi_label":
+            return served.multi_label(logits, probabilities, self.labels)
+        return served.single_label(logits, probabilities, self.labels)
+
+    def encode_targets(self, y, count, *, training):
+        """Returns `y` as int32 (N,), float32 (N, C) or, for a regression, (N, 1)."""
+        targets = label_codes.encode_labels(
+            y, self.labels, problem=self.problem, count=count
+        )
+        if training and self.problem == "single_label":
+            label_codes.check_several_classes(targets, self.labels)
+        return targets
+
+    def class_indices(self, class_weight):
+        """Returns `class_weight` with labels replaced by their indices."""
+        if self.problem != "single_label":
+            raise ValueError(
+                "`class_weight` needs one class a text. Received: "
+                f"problem={self.problem!r}. Use `sample_weight`."
+            )
+        return label_codes.encode_class_weight(class_weight, self.labels)
+
+    def default_loss(self):
+        """Returns cross-entropy, binary cross-entropy or the mean squared error."""
+        if self.problem == "single_label":
+            return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        if self.problem == "multi_label":
+            return keras.losses.BinaryCrossentropy(from_logits=True)
+        return keras.losses.MeanSquaredError()
+
+    def default_metrics(self):
+        """Returns accuracy, or, for a regression, the mean absolute error."""
+        if self.problem == "single_label":
+            return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+        if self.problem == "multi_label":
+            return [keras.metrics.BinaryAccuracy(threshold=0.0, name="accuracy")]
+        return [keras.metrics.MeanAbsoluteError(name="mean_absolute_error")]
+
+    def head_weights(self):
+        """Returns {path of `checkpoints/names.py`: variable}."""
+        return {
+            "classifier/kernel": self.head.kernel,
+            "classifier/bias": self.head.bias,
+        }
+
+    def hugging_face_head(self):
+        """Returns what transformers' `BertForSequenceClassification` reads."""
+        names = dict(enumerate(self.labels or ("LABEL_0",)))
+        return {
+            "architectures": ["BertForSequenceClassification"],
+            "problem_type": _PROBLEM_TYPES[self.problem],
+            "id2label": {str(index): name for index, name in names.items()},
+            "label2id": {name: index for index, name in names.items()},
+            "classifier_dropout": self.dropout,
+        }
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "labels": list(self.labels) or None,
+            "problem": self.problem,
+            "dropout": self.dropout,
+        }
+
+    @classmethod
+    def from_preset(
+        cls,
+        preset,
+        *,
+        labels=None,
+        num_classes=None,
+        problem=None,
+        load_weights=True,
+        sequence_length=None,
+        long_text=None,
+        dropout=None,
+        dtype=None,
+        name=None,
+    ):
+        """Builds a classifier on a preset's encoder.
+
+        A head that the preset holds is used, with its labels, unless other labels or
+        another problem are asked for; else the head is random, which is told.
+
+        Args:
+            preset: a built-in name, or a folder with a BERT of whatever head.
+            labels, num_classes, problem, dropout: as for the constructor; None for
+                what the preset says.
+            load_weights: False for random weights.
+            sequence_length: longest text in tokens; None for what the preset says, or
+                else the model's positions.
+            long_text: "truncate" or "head_tail"; None for what the preset says.
+            dtype: dtype or dtype policy, e.g. "mixed_bfloat16".
+            name: of the model.
+
+        Returns:
+            A `BertClassifier`.
+        """
+        parts = saving.read_parts(
+            preset, sequence_length=sequence_length, long_text=long_text
+        )
+        saved = _saved_head(parts.config)
+        asked = _asked_head(saved, labels, num_classes, problem)
+        backbone = BertBackbone.from_architecture(parts.architecture, dtype=dtype)
+        classifier = cls(
+            backbone, parts.preprocessor, **asked, dropout=dropout, name=name
+        )
+        if load_weights:
+            variables = {weight.path: weight for weight in backbone.weights}
+            if saved is None or _same_head(saved, asked):
+                variables |= classifier.head_weights()
+            else:
+                warnings.warn(
+                    f"The head of {preset} is for {saved}, not for {asked}: a new one "
+                    "starts at random. Train it before its answers mean anything.",
+                    stacklevel=2,
+                )
+            optional = ("pooler", "classifier")
+            checkpoint.load_preset(parts.preset, variables, optional=optional)
+        return classifier
+
+
+def _check_labels(labels, num_classes, problem) -> tuple[str, ...]:
+    """Returns the labels of a head, () for a regression."""
+    label_codes.check_problem(problem)
+    if problem == "regression":
+        if labels or num_classes not in (None, 1):
+            raise ValueError(
+                "A regression has no classes. Received: "
+                f"labels={labels!r}, num_classes={num_classes!r}."
+            )
+        return ()
+    if labels is None:
+        if num_classes is None:
+            raise ValueError(
+                "A classifier needs `labels` or `num_classes`. Received: neither."
+            )
+        labels = [f"LABEL_{index}" for index in range(num_classes)]
+    least = 2 if problem == "single_label" else 1
+    labels = label_codes.check_names(labels, at_least=least)
+    if num_classes not in (None, len(labels)):
+        raise ValueError(
+            "`num_classes` must be the number of labels. Received: "
+            f"num_classes={num_classes}, labels={labels!r}."
+        )
+    return labels
+
+
+def _saved_head(config) -> dict | None:
+    """Returns the labels and problem of the head in a `config.json`, None if none."""
+    if "BertForSequenceClassification" not in (config.get("architectures") or ()):
+        return None
+    names = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    labels = [names[key] for key in sorted(names, key=int)]
+    types = {theirs: ours for ours, theirs in _PROBLEM_TYPES.items()}
+    guess = "regression" if len(labels) == 1 else "single_label"
+    problem = types.get(config.get("problem_type"), guess)
+    return {"labels": None if problem == "regression" else labels, "problem": problem}
+
+
+def _asked_head(saved, labels, num_classes, problem) -> dict:
+    """Returns labels and problem: what was asked for, else what the preset says."""
+    problem = problem or (saved["problem"] if saved else "single_label")
+    if labels is None and num_classes is None and saved and problem != "regression":
+        labels = saved["labels"]
+    return {"labels": labels, "num_classes": num_classes, "problem": problem}
+
+
+def _same_head(saved, asked) -> bool:
+    """Whether a saved head means what was asked for.
+
+    Nameless classes (LABEL_0, LABEL_1, …) take any names of the same number.
+    """
+    labels = _check_labels(**asked)
+    theirs = tuple(saved["labels"] or ())
+    nameless = tuple(f"LABEL_{index}" for index in range(len(theirs)))
+    if saved["problem"] != asked["problem"] or len(theirs) != len(labels):
+        return False
+    return theirs in (labels, nameless) or labels == nameless

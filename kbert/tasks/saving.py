@@ -1,0 +1,175 @@
+"""Tasks from and to preset folders, and into served models."""
+
+import dataclasses
+import functools
+import importlib.util
+import json
+import sys
+
+import keras
+
+import kbert.checkpoints.folder as checkpoint
+from kbert import presets
+from kbert.config import BertConfig
+from kbert.export import saved_model
+from kbert.export.child_process import export_in_child
+from kbert.preprocessing.preprocessor import BertPreprocessor
+from kbert.tokenization import BertTokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class PresetParts:
+    """What a preset says, before a model is built.
+
+    Args:
+        preset: the preset's files.
+        config: the content of `config.json`.
+        architecture: the part of it that is the encoder's.
+        preprocessor: from the tokenizer's files and `kbert.json`.
+    """
+
+    preset: presets.Preset
+    config: dict
+    architecture: BertConfig
+    preprocessor: BertPreprocessor
+
+
+def read_parts(spec, *, sequence_length=None, long_text=None) -> PresetParts:
+    """Reads all of a preset but its weights.
+
+    Args:
+        spec: a built-in name or a folder.
+        sequence_length: longest text in tokens; None for what the preset says.
+        long_text: "truncate" or "head_tail"; None for what the preset says.
+    """
+    preset = presets.find_preset(spec)
+    config = preset.read_json("config.json")
+    architecture = BertConfig.from_hugging_face(config)
+    tokenizer = BertTokenizer.from_files(preset)
+    settings = preset.metadata().get("preprocessing", {})
+    if sequence_length is not None:
+        settings = {**settings, "sequence_length": sequence_length}
+    if long_text is not None:
+        settings = {**settings, "long_text": long_text}
+    preprocessor = BertPreprocessor(
+        tokenizer,
+        **{"max_sequence_length": architecture.max_sequence_length, **settings},
+    )
+    check_preprocessor(preprocessor, architecture)
+    return PresetParts(preset, config, architecture, preprocessor)
+
+
+def check_preprocessor(preprocessor, config):
+    """Refuses a preprocessor that makes ids or lengths that the model has not.
+
+    Args:
+        preprocessor: a `BertPreprocessor`.
+        config: the backbone's `BertConfig`.
+
+    Raises:
+        ValueError: naming both sizes.
+    """
+    checkpoint.check_vocabulary(preprocessor.tokenizer.vocabulary_size, config)
+    longest = preprocessor.sequence_length or preprocessor.max_sequence_length
+    if longest > config.max_sequence_length:
+        raise ValueError(
+            "The preprocessor may not make longer sequences than the model has "
+            f"positions. Received: {longest} tokens for "
+            f"{config.max_sequence_length} positions."
+        )
+
+
+def save_task(task, folder):
+    """Writes a task as a preset folder.
+
+    Args:
+        task: a `BertTask`.
+        folder: path of the folder.
+    """
+    config = {**task.backbone.config.to_hugging_face(), **task.hugging_face_head()}
+    preprocessor = task.preprocessor
+    presets.write_preset(
+        folder,
+        {
+            "config.json": json.dumps(config, indent=2).encode(),
+            **preprocessor.tokenizer.to_files(),
+            "model.safetensors": functools.partial(
+                checkpoint.write_weights, merged_weights(task)
+            ),
+        },
+        {
+            "task": type(task).__name__,
+            "preprocessing": {
+                "sequence_length": preprocessor.sequence_length,
+                "max_sequence_length": preprocessor.max_sequence_length,
+                "long_text": preprocessor.long_text,
+            },
+        },
+    )
+
+
+def merged_weights(task) -> dict:
+    """Returns {path of `checkpoints/names.py`: array}, LoRA merged into kernels."""
+    weights = {
+        weight.path: weight
+        for weight in task.backbone.weights
+        if "lora_kernel" not in weight.path
+    }
+    for layer in task.backbone.encoder_layers:
+        for name in ("query", "value"):
+            path = f"{layer.name}/attention/{name}/kernel"
+            weights[path] = getattr(layer.attention, name).kernel
+    return {
+        path: keras.ops.convert_to_numpy(weight)
+        for path, weight in {**weights, **task.head_weights()}.items()
+    }
+
+
+def export_task(task, filepath, format, verbose, input_signature):
+    """Writes a SavedModel; see `BertTask.export`."""
+    if format != "tf_saved_model":
+        raise ValueError(
+            "`format` must be 'tf_saved_model', the one that takes text. "
+            f"Received: {format!r}."
+        )
+    if input_signature is not None:
+        raise ValueError(
+            "`input_signature` must be None, since the signatures of an export are "
+            "fixed: see kbert.export.saved_model. Received: "
+            f"{input_signature!r}."
+        )
+    if importlib.util.find_spec("tensorflow") is None:
+        raise ImportError(
+            "A SavedModel is written by TensorFlow, on every backend. Received: an "
+            f"environment with Keras on {keras.backend.backend()!r} and no TensorFlow. "
+            "Run: pip install 'keras-kbert[tensorflow]'"
+        )
+    target = saved_model.check_target(filepath)
+    if keras.backend.backend() == "tensorflow":
+        served = task if task.lora_rank is None else _merged(task)
+        saved_model.write_saved_model(
+            target, served, served.preprocessor, served.serving_outputs
+        )
+    else:
+        export_in_child(
+            task.save_to_preset,
+            type(task).__name__,
+            task.backbone.dtype_policy.name,
+            target,
+        )
+    if verbose is None or verbose:
+        sys.stderr.write(
+            f"Wrote {target}: text in, answers out. The signatures are described in "
+            "kbert.export.saved_model.\n"
+        )
+
+
+def _merged(task):
+    """Returns a copy of a task without LoRA, its updates merged into the kernels."""
+    config = {**task.get_config(), "lora_rank": None, "frozen": []}
+    copy = type(task).from_config(config)
+    variables = {weight.path: weight for weight in copy.backbone.weights}
+    variables |= copy.head_weights()
+    for path, value in merged_weights(task).items():
+        variables[path].assign(value)
+    return copy

@@ -1,0 +1,54 @@
+"""A BERT that builds in a moment, and texts that it can learn to tell apart."""
+
+import numpy as np
+
+import kbert
+
+WORDS = (
+    "a the film was is good great fine bad awful dull very not and we saw it".split()
+)
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "##s", "##ly"]
+SIZES = {
+    "vocabulary_size": len(VOCABULARY),
+    "num_layers": 1,
+    "num_heads": 2,
+    "hidden_dim": 16,
+    "intermediate_dim": 24,
+    "max_sequence_length": 32,
+}
+LABELS = ["negative", "positive"]
+
+
+def backbone(**overrides):
+    return kbert.BertBackbone(**{**SIZES, **overrides})
+
+
+def preprocessor(**overrides):
+    tokenizer = kbert.BertTokenizer(VOCABULARY)
+    return kbert.BertPreprocessor(tokenizer, **{"max_sequence_length": 32, **overrides})
+
+
+def classifier(dropout=0.1, **arguments):
+    """A classifier of `LABELS`, unless told otherwise, ready for text."""
+    if "num_classes" not in arguments and arguments.get("problem") != "regression":
+        arguments.setdefault("labels", LABELS)
+    return kbert.BertClassifier(
+        backbone(dropout=dropout, attention_dropout=dropout),
+        arguments.pop("preprocessor", preprocessor()),
+        **arguments,
+    )
+
+
+def sentiment(count=24, seed=0):
+    """Texts of 3 to 12 words, and "positive" where they say something good."""
+    rng = np.random.default_rng(seed)
+    texts, labels = [], []
+    for index in range(count):
+        good = index % 2
+        word = rng.choice(["good", "great", "fine"] if good else ["bad", "awful"])
+        filler = rng.choice(
+            ["a", "the", "film", "was", "very", "it"], rng.integers(2, 12)
+        )
+        texts.append(" ".join([*filler, word]))
+        labels.append(LABELS[good])
+    return texts, labels
