@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import struct
 
@@ -6,6 +7,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
+from kbert import presets
 from kbert.checkpoints import folder
 from kbert.config import BertConfig
 
@@ -318,6 +320,44 @@ def test_an_index_without_a_map_is_refused(tmp_path):
     path.write_text('{"weight_map": ["a"]}')
     with pytest.raises(ValueError, match=r"weight_map. Received: \['a'\]"):
         folder.read_weights(path)
+
+
+# --- a preset ----------------------------------------------------------------------
+
+
+def saved(folder_path, variables):
+    files = {"model.safetensors": lambda path: folder.write_weights(variables, path)}
+    presets.write_preset(folder_path, files, {})
+    return presets.find_preset(folder_path)
+
+
+def test_load_preset(model, tmp_path):
+    preset = saved(tmp_path / "model", model())
+    variables = model(seed=1)
+    report = folder.load_preset(preset, variables)
+    assert report.source == str(preset.folder / "model.safetensors")
+    assert report.loaded == tuple(variables)
+
+
+def test_load_preset_of_another_task_leaves_the_head_random(model, tmp_path):
+    preset = saved(tmp_path / "model", model(()))
+    with pytest.warns(UserWarning, match=r"no weights for \['pooler/dense/kernel'"):
+        report = folder.load_preset(preset, model())
+    assert report.random == ("pooler/dense/kernel", "pooler/dense/bias")
+
+
+def test_load_preset_compares_the_hash_first(model, tmp_path):
+    preset = saved(tmp_path / "model", model())
+    path = preset.path("model.safetensors")
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1  # a whole file, but another weight
+    path.write_bytes(content)
+    stamp = preset.path("kbert.json").stat().st_mtime_ns
+    os.utime(path, ns=(stamp, stamp))
+    variables = model(seed=1)
+    with pytest.raises(ValueError, match="model.safetensors is not the file"):
+        folder.load_preset(preset, variables)
+    assert_untouched(variables)
 
 
 # --- vocabulary --------------------------------------------------------------------
