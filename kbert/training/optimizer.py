@@ -167,7 +167,11 @@ class AdamW(keras.optimizers.Optimizer):
         """
         # A sparse gradient lists a token as often as it occurs; only the dense sum
         # has the norm that the clipping is about.
-        grads = [g if g is None else _dense(g) for g in grads]
+        variables = trainable_variables or self._trainable_variables
+        grads = [
+            g if g is None else _dense(g, variable.shape)
+            for g, variable in zip(grads, variables, strict=True)
+        ]
         super().apply(grads, trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
@@ -254,9 +258,12 @@ def _in_updates(learning_rate, calls_per_update):
     return learning_rate
 
 
-def _dense(gradient):
-    """Sums the rows of TensorFlow's sparse gradient; leaves any other as it is."""
-    return ops.reshape(gradient, gradient.shape)
+def _dense(gradient, shape):
+    """Sums the rows of TensorFlow's sparse gradient; leaves any other as it is.
+
+    In a graph, the sparse gradient itself may not know how many rows the whole has.
+    """
+    return ops.reshape(gradient, shape)
 
 
 def _check_decay(weight_decay, exclude_from_decay):
