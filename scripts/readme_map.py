@@ -9,12 +9,13 @@ import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 START, END = "<!-- files: made by `make map` -->\n```\n", "```\n<!-- /files -->"
-SHOWN = ("kbert", "scripts", "benchmarks", "examples", "tests")
+SHOWN = ("kbert", "kbert_cli", "scripts", "benchmarks", "examples", "tests")
 WIDTH = 30
 
 # What has no docstring of its own, in the order of the map.
 FOLDERS = {
     "kbert": "the library; a module imports only from the rows above its own",
+    "kbert_cli": "the command `kbert`, beside the library to choose the backend first",
     "scripts": "what makes the files that are not written by hand, and runs the suites",
     "benchmarks": "one command for each claim of speed or score",
     "examples": "a folder and one script for each job",

@@ -11,7 +11,8 @@ from tests.conftest import PROJECT
 LINES_OF_A_FILE = 400
 LINES_OF_A_FUNCTION = 60
 LINES_OF_A_SCREEN = 60
-FOLDERS = ("kbert", "scripts", "benchmarks", "examples", "tests")
+NAMES = (["__all__"], ["__version__"])
+FOLDERS = ("kbert", "kbert_cli", "scripts", "benchmarks", "examples", "tests")
 FILES = {
     str(path.relative_to(PROJECT)): path
     for folder in FOLDERS
@@ -66,8 +67,8 @@ def test_long_function_is_found():
 def test_nothing_catches_everything():
     found = {
         name: broad_handlers(tree(path))
-        for name, path in house.sources().items()
-        if broad_handlers(tree(path))
+        for name, path in FILES.items()
+        if name.startswith("kbert") and broad_handlers(tree(path))
     }
     assert found == {}
 
@@ -91,7 +92,7 @@ def test_public_names_fit_a_screen_without_code():
     assert isinstance(docstring, ast.Expr)
     for node in rest:
         names = [ast.unparse(name) for name in getattr(node, "targets", [])]
-        assert isinstance(node, ast.ImportFrom | ast.Import) or names == ["__all__"]
+        assert isinstance(node, ast.ImportFrom | ast.Import) or names in NAMES
 
 
 def test_tests_mirror_kbert():
