@@ -15,7 +15,8 @@ TESTS = pathlib.Path(__file__).resolve().parent
 PROJECT = TESTS.parent
 SUFFIXES = {"_tf": "tensorflow", "_jax": "jax", "_torch": "torch"}
 # These check the checkout itself, which is absent where an installed wheel is tested.
-CHECKOUT_ONLY = {"test_house.py", "test_readme.py"}
+CHECKOUT = (PROJECT / "README.md").exists()
+CHECKOUT_ONLY = {"test_house.py", "test_readme.py", "examples", "benchmarks", "scripts"}
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 if "KERAS_BACKEND" not in os.environ:
@@ -34,8 +35,9 @@ def other_backend(path: pathlib.Path) -> str | None:
 
 
 def pytest_ignore_collect(collection_path):
-    if collection_path.name in CHECKOUT_ONLY:
-        return True if not (PROJECT / "README.md").exists() else None
+    of_tests = collection_path.parent == TESTS
+    if not CHECKOUT and of_tests and collection_path.name in CHECKOUT_ONLY:
+        return True
     return True if other_backend(collection_path) else None
 
 
