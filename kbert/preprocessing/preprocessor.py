@@ -133,8 +133,16 @@ class BertPreprocessor(keras.layers.Layer):
             "long_text": self.long_text,
         }
 
-    def __call__(self, x):
-        """Preprocesses a batch or one text, before Keras could convert it."""
+    def __call__(self, x, training=None):
+        """Preprocesses a batch or one text, before Keras could convert it.
+
+        Args:
+            x: see the class.
+            training: without effect; functional models pass it to every layer.
+
+        Returns:
+            See the class.
+        """
         parts = [part for part in split_pair(x) if part is not None]
         if any(isinstance(part, keras.KerasTensor) for part in parts):
             return self._in_functional_model(x, parts)

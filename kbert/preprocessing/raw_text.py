@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterable, Mapping, Set, Sized
 from typing import Any, NamedTuple
 
+import keras
 import numpy as np
 
 PAIR_HINT = (
@@ -63,7 +64,8 @@ def is_tensorflow(x) -> bool:
 def split_pair(x) -> tuple[Any, Any]:
     """Returns the first and the second part of `x`; the second is None for singles.
 
-    A tuple is a pair, always; a list never is.
+    A tuple is a pair, always; a list never is, but for two tensors: Keras reads the
+    tuple that a functional model was made with from a file as a list.
 
     Args:
         x: raw text, a tuple of two, or a dictionary with "first" and "second".
@@ -79,6 +81,8 @@ def split_pair(x) -> tuple[Any, Any]:
                 f'"second". Received: {sorted(map(str, x))}.'
             )
         return x["first"], x.get("second")
+    if isinstance(x, list) and len(x) == 2 and all(map(_is_tensor, x)):
+        return x[0], x[1]
     if not isinstance(x, tuple):
         return x, None
     if all(isinstance(part, str | bytes) for part in x) and x:
@@ -185,6 +189,10 @@ def _to_text(item, index: int, what: str) -> str:
         f"Every text must be a string. Received: {_short(item)} of type "
         f"{type(item).__name__} as {what} {index}."
     )
+
+
+def _is_tensor(item) -> bool:
+    return isinstance(item, keras.KerasTensor) or is_tensorflow(item)
 
 
 def _is_missing(item) -> bool:
