@@ -122,7 +122,7 @@ class BertTask(keras.Model):
             "jit_compile": kwargs.get("jit_compile", "auto") == "auto",
         }
         if self._automatic["optimizer"]:
-            optimizer = AdamW(learning_rate)
+            optimizer = None  # made by `fit`, which knows the number of steps
         self._compile_arguments = {
             "loss": self.default_loss() if _is_auto(loss) else loss,
             "metrics": self.default_metrics() if _is_auto(metrics) else metrics,
@@ -140,7 +140,8 @@ class BertTask(keras.Model):
         automatic = config.pop("automatic")
         self.compile(**config, learning_rate=automatic["learning_rate"])
         self._automatic = automatic
-        self.optimizer.build(self.trainable_variables)
+        if self.optimizer is not None:
+            self.optimizer.build(self.trainable_variables)
 
     def fit(
         self,
@@ -268,9 +269,16 @@ class BertTask(keras.Model):
     def train_on_batch(
         self, x, y=None, sample_weight=None, class_weight=None, return_dict=False
     ):
-        """Trains one step on one batch of texts or arrays, as in Keras."""
+        """Trains one step on one batch of texts or arrays, as in Keras.
+
+        The automatic optimizer has a constant learning rate here, since the number of
+        steps is not known.
+        """
         x, y, sample_weight = feeding.prepare(self, x, y, sample_weight).single_batch()
         class_weight = class_weight and self.class_indices(class_weight)
+        if self.optimizer is None:
+            peak = self._automatic["learning_rate"]
+            super().compile(optimizer=AdamW(peak), **self._compile_arguments)
         return super().train_on_batch(x, y, sample_weight, class_weight, return_dict)
 
     def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):

@@ -17,8 +17,8 @@ def trained():
     """One classifier that has learned to tell the texts apart."""
     keras.utils.set_random_seed(1)
     model = tiny.classifier(dropout=0.0)
-    model.compile(learning_rate=1e-2)
-    model.fit(TEXTS, LABELS, batch_size=8, epochs=15, verbose=0)
+    model.compile(learning_rate=3e-2)
+    model.fit(TEXTS, LABELS, batch_size=8, epochs=6, verbose=0)
     return model
 
 
@@ -155,7 +155,7 @@ def test_pairs_use_the_second_segment():
     model = tiny.classifier(dropout=0.0)
     before = logits(model, (["a film"], ["bad"]))
     table = model.backbone.embeddings.segment_embedding.embeddings
-    table.assign(np.array(table) + [[0.0] * 16, [1.0] * 16] * np.ones((2, 16)))
+    table.assign(np.array(table) + [[0.0] * 16, [1.0, -1.0] * 8])
     assert np.abs(before - logits(model, (["a film"], ["bad"]))).max() > 1e-4
 
 
@@ -269,8 +269,8 @@ def test_truncation_is_told(capfd):
 
 def test_batch_methods_take_text():
     model = tiny.classifier()
-    assert model.train_on_batch(TEXTS, LABELS) > 0
-    assert model.test_on_batch(TEXTS, LABELS) > 0
+    assert model.train_on_batch(TEXTS, LABELS)[0] > 0
+    assert model.test_on_batch(TEXTS, LABELS, return_dict=True)["loss"] > 0
     assert model.predict_on_batch(TEXTS).shape == (24, 2)
     assert int(model.optimizer.iterations) == 1
 
@@ -288,7 +288,7 @@ def test_batch_methods_take_text():
         (TEXTS, ["neutral"] * 24, "neutral"),
         (TEXTS, [2] * 23 + [0], "2"),
         (TEXTS, [-1] * 24, "-1"),
-        (TEXTS, ["positive"] * 24, "one class"),
+        (TEXTS, ["positive"] * 24, "at least two classes"),
         (["a", 3], LABELS[:2], "int"),
         (None, None, "None"),
     ],
@@ -297,7 +297,7 @@ def test_fit_refuses_bad_input_before_any_work(x, y, message):
     model = tiny.classifier()
     with pytest.raises((ValueError, TypeError), match=message):
         model.fit(x, y, verbose=0)
-    assert int(model.optimizer.iterations) == 0
+    assert model.optimizer is None
 
 
 @pytest.mark.parametrize(
@@ -349,9 +349,9 @@ def test_text_without_a_preprocessor_is_refused():
     [
         ({"labels": None}, "neither"),
         ({"labels": ["one"]}, "one"),
-        ({"labels": ["a", "a"]}, "distinct"),
-        ({"labels": "ab"}, "list of str"),
-        ({"labels": [0, 1]}, "list of str"),
+        ({"labels": ["a", "a"]}, "'a' twice"),
+        ({"labels": "ab"}, "list of names.*'ab'"),
+        ({"labels": [0, 1]}, "must be a string.*0"),
         ({"num_classes": 3, "labels": ["a", "b"]}, "num_classes=3"),
         ({"num_classes": 1}, "LABEL_0"),
         ({"problem": "ranking"}, "ranking"),
@@ -359,7 +359,7 @@ def test_text_without_a_preprocessor_is_refused():
     ],
 )
 def test_bad_heads_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         tiny.classifier(**arguments)
 
 
@@ -406,8 +406,8 @@ def test_regression_learns():
     model = tiny.classifier(problem="regression", dropout=0.0)
     model.compile(learning_rate=1e-2)
     targets = np.array(INDICES, "float32") * 2 - 1
-    history = model.fit(TEXTS, targets, batch_size=8, epochs=12, verbose=0)
-    assert history.history["loss"][-1] < 0.3 * history.history["loss"][0]
+    history = model.fit(TEXTS, targets, batch_size=8, epochs=10, verbose=0)
+    assert history.history["loss"][-1] < 0.5 * history.history["loss"][0]
     rows = logits(model, TEXTS)
     assert rows.shape == (24, 1)
     expected = ((rows[:, 0] - targets) ** 2).mean()
