@@ -117,7 +117,7 @@ def make_tiny():
             found = {"last": found["hidden_states"][-1]}
         outputs |= {f"{variant}/{name}": value for name, value in found.items()}
     batches = {
-        "train/token_ids": random.randint(0, TINY["vocab_size"], (STEPS, 4, 9)),
+        "train/token_ids": random.randint(1, TINY["vocab_size"], (STEPS, 4, 9)),
         "train/labels": random.randint(0, CLASSES, (STEPS, 4)),
     }
     ids, labels = batches.values()

@@ -106,15 +106,15 @@ def check_model(layer_class, kwargs, inputs, expected_shape):
     assert symbolic[-1] == wanted[-1]
     eager = _numpy(model(list(inputs), training=False))
     assert np.isfinite(eager).all()
-    if keras.backend.backend() != "torch":
-        model.compile(jit_compile=True)
-    compiled = model.predict_on_batch(list(inputs))
-    np.testing.assert_allclose(compiled, eager, rtol=1e-5, atol=1e-6)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "model.keras"
         model.save(path)
         again = keras.saving.load_model(path)
     np.testing.assert_array_equal(_numpy(again(list(inputs), training=False)), eager)
+    if keras.backend.backend() != "torch":
+        model.compile(jit_compile=True)
+    compiled = model.predict_on_batch(list(inputs))
+    np.testing.assert_allclose(compiled, eager, rtol=1e-5, atol=1e-6)
     return eager
 
 

@@ -346,3 +346,12 @@ def test_a_backend_that_is_not_installed_is_refused_with_the_remedy(tmp_path):
     done = in_new_process(code, KERAS_HOME=str(tmp_path))
     assert "installed: jax. Received: torch" in done.stderr
     assert "keras-kbert[torch]" in done.stderr
+
+
+def test_a_package_that_is_missing_is_one_line(finetuned, monkeypatch, tmp_path):
+    def without_tensorflow(self, *args, **kwargs):
+        raise ImportError("A SavedModel is written by TensorFlow.")
+
+    monkeypatch.setattr(kbert.BertClassifier, "export", without_tensorflow)
+    line = failed("export", finetuned[0], tmp_path / "served")
+    assert "written by TensorFlow" in line

@@ -119,8 +119,8 @@ def merged_weights(task) -> dict:
         for name in ("query", "value"):
             path = f"{layer.name}/attention/{name}/kernel"
             weights[path] = getattr(layer.attention, name).kernel
-    return {
-        path: keras.ops.convert_to_numpy(weight)
+    return {  # by way of tensors: numpy warns of TensorFlow's variables
+        path: keras.ops.convert_to_numpy(keras.ops.convert_to_tensor(weight))
         for path, weight in {**weights, **task.head_weights()}.items()
     }
 

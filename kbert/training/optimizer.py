@@ -186,19 +186,19 @@ class AdamW(keras.optimizers.Optimizer):
         m, v = self._momentums[index], self._velocities[index]
         gradient = ops.cast(gradient, variable.dtype)
         rate = ops.cast(learning_rate, variable.dtype)
-        epsilon, step_size = self.epsilon, 1.0
+        epsilon, step_size = self.epsilon, rate
         if self.bias_correction:
-            # m' / (sqrt(v') + epsilon), with both corrections taken out of the way of
-            # the moments.
+            # m' / (sqrt(v') + epsilon) with both corrections moved to the scalars:
+            # every operation on a whole variable costs.
             first, root_second = self._corrections(variable.dtype)
-            epsilon, step_size = epsilon * root_second, root_second / first
+            epsilon, step_size = epsilon * root_second, rate * root_second / first
 
-        self.assign(m, m * self.beta_1 + gradient * (1.0 - self.beta_1))
-        self.assign(v, v * self.beta_2 + ops.square(gradient) * (1.0 - self.beta_2))
-        update = m * step_size / (ops.sqrt(v) + epsilon)
+        self.assign_add(m, (gradient - m) * (1.0 - self.beta_1))
+        self.assign_add(v, (ops.square(gradient) - v) * (1.0 - self.beta_2))
+        update = m / (ops.sqrt(v) + epsilon) * step_size
         if self._decay_rates[index]:
-            update = update + self._decay_rates[index] * variable
-        self.assign_sub(variable, rate * update)
+            update = update + variable * (rate * self._decay_rates[index])
+        self.assign_sub(variable, update)
 
     def finalize_variable_values(self, var_list):
         """Ends a training: sets the weights to their average, if there is one."""

@@ -1,0 +1,21 @@
+"""A small vocabulary that spells every ASCII letter, and what some tests need."""
+
+import json
+import string
+
+from tests.conftest import TESTS
+
+SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+WORDS = ["un", "##want", "##ed", "want", "the", "fox", "##aff", "##able", "mask"]
+LETTERS = [*string.ascii_lowercase, *(f"##{c}" for c in string.ascii_lowercase)]
+UPPER = [*string.ascii_uppercase, *(f"##{c}" for c in string.ascii_uppercase)]
+GREEK = ["α", "##α", "σ", "##σ", "ς", "##ς"]
+OTHERS = list("[]!'.,#-;`，中文豈ᄒ") + ["##ᅡ", "##ᆫ", "é", "##é"]
+MARKS = ["##\u302e", "##\u1b44"]
+PIECES = SPECIALS + WORDS + LETTERS + UPPER + GREEK + OTHERS + MARKS
+
+
+def goldens() -> dict:
+    """The ids of Google's own code; see scripts/make_tokenizer_goldens.py."""
+    path = TESTS / "goldens" / "tokenizer_google.json"
+    return json.loads(path.read_text(encoding="utf-8"))
