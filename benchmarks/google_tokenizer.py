@@ -39,7 +39,8 @@ HARD_STRINGS = (
     "na\u00efve nai\u0308ve m\u1edf b\u00e0i \u00e1a\u0301",
     "unwantedX unwanted",
     "the [MASK] fox [SEP]foo[CLS]bar [PAD] [UNK] ##ing [unused1]",
-    "\u039f\u0394\u03a5\u03a3\u03a3\u0395\u03a5\u03a3 \u03a3 \u03a3\u03a3 a\u03a3'b a\u03a3.",
+    "\u039f\u0394\u03a5\u03a3\u03a3\u0395\u03a5\u03a3 \u03a3 "
+    "\u03a3\u03a3 a\u03a3'b a\u03a3.",
     "\u0391\u03a3\u4e2d\u03a3 \u0391\u00ad\u03a3\u00ad \u0391\x00\u03a3\x00\u0391",
     "a\u302e\u1b44b a\u1b44\u302eb a\u302e\u0300\u1b44b a\u302e\u034f\u1b44b",
     "\u0130stanbul stra\u00dfe \ufb01n \u01c4 \u212b",
@@ -117,8 +118,6 @@ def fuzzed_strings(count, seed, surrogates=False):
         chosen = generator.sample(pools, k=generator.randint(1, 3))
         length = generator.choice((1, 3, 8, 20, 40))
         strings.append(
-            "".join(
-                generator.choice(generator.choice(chosen)) for _ in range(length)
-            )
+            "".join(generator.choice(generator.choice(chosen)) for _ in range(length))
         )
     return strings

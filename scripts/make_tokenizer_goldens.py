@@ -1,6 +1,6 @@
-"""Writes tests/tokenization/golden_google.json with Google's own tokenizer.
+"""Writes tests/goldens/tokenizer_google.json with Google's own tokenizer.
 
-    .venv-bench/bin/python scripts/make_tokenizer_goldens.py
+.venv-bench/bin/python scripts/make_tokenizer_goldens.py
 """
 
 import json
@@ -8,7 +8,7 @@ import pathlib
 import sys
 
 PROJECT = pathlib.Path(__file__).resolve().parents[1]
-PATH = PROJECT / "tests" / "tokenization" / "golden_google.json"
+PATH = PROJECT / "tests" / "goldens" / "tokenizer_google.json"
 sys.path[:0] = [str(PROJECT), str(PROJECT / "benchmarks")]
 
 from google_tokenizer import (  # noqa: E402

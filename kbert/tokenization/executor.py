@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kbert.tokenization.normalizer import Normalizer, find_ascii_words
 
@@ -53,7 +53,18 @@ class WordPieceExecutor:
             longest_first = sorted(special_pieces, key=len, reverse=True)
             alternatives = "|".join(map(re.escape, longest_first))
             self._split = re.compile(f"({alternatives})").split
-        self._cache = _WordCache(self)
+        self._cache = _WordCache(self._whole_words(), self._ids_of_token)
+
+    def _whole_words(self) -> dict[str, tuple[int, ...]]:
+        """Finds the pieces that are whole ASCII words after normalisation."""
+        return {
+            piece: (i,)
+            for piece, i in self._ids.items()
+            if piece.isascii()
+            and (piece.isalnum() or (len(piece) == 1 and piece.isprintable()))
+            and len(piece) <= self.max_word_length
+            and not (self.normalizer.lowercase and piece != piece.lower())
+        }
 
     def ids(self, text: str) -> list[int]:
         """Returns the ids of a text, by the fast path (no offsets)."""
@@ -108,7 +119,7 @@ class WordPieceExecutor:
             ids += found
         return ids
 
-    def ids_of_token(self, token: str) -> tuple[int, ...]:
+    def _ids_of_token(self, token: str) -> tuple[int, ...]:
         """Returns the ids of a stretch of text without white space."""
         if not token.isascii():
             parts = self.normalizer.clean(token).split()
@@ -152,20 +163,31 @@ class WordPieceExecutor:
 
 
 class _WordCache(dict):
-    """The ids of tokens seen before, found when first asked for.
+    """The ids of tokens, found when first asked for.
 
-    It is emptied when full, and never holds long tokens, so that its memory is
-    bounded whatever the texts are. Threads may share it: they can only find an entry
-    or make it again.
+    Words that are pieces of the vocabulary are known from the start. It starts anew
+    when full, and never holds long tokens, so that its memory is bounded whatever the
+    texts are. Threads may share it: they can only find an entry or make it again.
+
+    Args:
+        known: the ids of tokens that stand for themselves.
+        find: the function of a token that gives its ids.
     """
 
-    def __init__(self, executor: WordPieceExecutor):
-        self._executor = executor
+    def __init__(
+        self,
+        known: dict[str, tuple[int, ...]],
+        find: Callable[[str], tuple[int, ...]],
+    ):
+        super().__init__(known)
+        self._known = known
+        self._find = find
 
     def __missing__(self, token: str) -> tuple[int, ...]:
-        ids = self._executor.ids_of_token(token)
+        ids = self._find(token)
         if len(token) <= _CACHED_LENGTH:
-            if len(self) >= _CACHE_SIZE:
+            if len(self) >= _CACHE_SIZE + len(self._known):
                 self.clear()
+                self.update(self._known)
             self[token] = ids
         return ids

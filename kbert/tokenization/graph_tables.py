@@ -196,7 +196,8 @@ def _expand_all(
     changed = {ord(c) for c in units.unit_of} | tables.lower.keys()
     changed |= tables.decomposition.keys() | {ord(c) for c in tables.spacing_marks}
     changed |= set(np.flatnonzero(np.frombuffer(tables.nonspacing, np.uint8)).tolist())
-    expansions, starts, flat = {(): 0}, [0, 0], []
+    expansions: dict[tuple[int, ...], int] = {(): 0}
+    starts, flat = [0, 0], []
     symbols[np.flatnonzero(kind == unicode.DROP)] = units.num_units
     for code in sorted(changed):
         if kind[code] in (unicode.DROP, unicode.SPACE):

@@ -9,7 +9,7 @@ Letters of comments: T texts, C code points, U units (normalised characters; see
 """
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kbert.tokenization import unicode_tables as unicode
 from kbert.tokenization.graph_tables import SPACE, PagedTable, build_tables
@@ -46,7 +46,7 @@ class WordPieceGraph:
                 "Tokenization inside a TensorFlow graph needs TensorFlow. Received: "
                 f"{error}. Install tensorflow, or call the tokenizer itself."
             ) from error
-        self._tf = tf
+        self._tf: Any = tf
         normalizer = tokenizer.normalizer
         specials = tokenizer.special_pieces if tokenizer.special_tokens_in_text else ()
         self._specials = specials

@@ -73,30 +73,34 @@ class UnicodeTables:
 def unicode_tables() -> UnicodeTables:
     """Reads the tables, once a process (about 20 ms)."""
     with np.load(_PATH) as arrays:
-        properties = {
-            name: _unpack_runs(arrays[f"{name}_starts"], arrays[f"{name}_values"])
+        kind, combining, nonspacing, casing = (
+            _unpack_runs(arrays[f"{name}_starts"], arrays[f"{name}_values"])
             for name in ("kind", "combining", "nonspacing", "casing")
-        }
-        mappings = {
-            name: _unpack_mapping(
+        )
+        lower, decomposition = (
+            _unpack_mapping(
                 *(arrays[f"{name}_{part}"] for part in ("codes", "lengths", "text"))
             )
             for name in ("lower", "decomposition")
-        }
-    mappings["decomposition"].update(_hangul_decompositions())
-    combining, nonspacing = (
-        np.frombuffer(properties[name], np.uint8) for name in ("combining", "nonspacing")
-    )
-    spacing_marks = map(chr, np.flatnonzero((combining > 0) & (nonspacing == 0)))
+        )
+    decomposition.update(_hangul_decompositions())
     return UnicodeTables(
-        spacing_marks=frozenset(spacing_marks), **properties, **mappings
+        kind=kind.tobytes(),
+        combining=combining.tobytes(),
+        nonspacing=nonspacing.tobytes(),
+        casing=casing.tobytes(),
+        spacing_marks=frozenset(
+            map(chr, np.flatnonzero((combining > 0) & (nonspacing == 0)))
+        ),
+        lower=lower,
+        decomposition=decomposition,
     )
 
 
-def _unpack_runs(starts, values) -> bytes:
+def _unpack_runs(starts, values) -> np.ndarray:
     """Turns a run-length table into one byte a code point."""
     lengths = np.diff(np.append(starts, NUM_CODE_POINTS))
-    return np.repeat(values, lengths).tobytes()
+    return np.repeat(values, lengths)
 
 
 def _unpack_mapping(codes, lengths, text) -> dict[int, str]:

@@ -40,7 +40,7 @@ def read_vocabulary(path: str | os.PathLike) -> list[str]:
 
 
 def parse_vocabulary(data: bytes, name: str) -> list[str]:
-    """Splits the content of a `vocab.txt` into pieces.
+    r"""Splits the content of a `vocab.txt` into pieces.
 
     Lines end with a line feed and nothing else: U+2028 or U+0085 inside a line belong
     to the piece (Google's Chinese vocabulary has U+2028 as piece 343). A byte-order
@@ -59,7 +59,7 @@ def parse_vocabulary(data: bytes, name: str) -> list[str]:
         ValueError: if there is no piece, or a byte that is not UTF-8.
 
     Example:
-    >>> parse_vocabulary(b"[PAD]\\r\\n[UNK]\\r\\nthe\\r\\n", "vocab.txt")
+    >>> parse_vocabulary(b"[PAD]\r\n[UNK]\r\nthe\r\n", "vocab.txt")
     ['[PAD]', '[UNK]', 'the']
     """
     try:

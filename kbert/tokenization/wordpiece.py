@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from kbert import presets
 from kbert.tokenization import files
 from kbert.tokenization.encoding import Encoding, WordsEncoding, as_text
+from kbert.tokenization.executor import WordPieceExecutor
 from kbert.tokenization.normalizer import Normalizer
 from kbert.tokenization.vocabulary import (
     check_vocabulary,
     read_vocabulary,
     resolve_special_tokens,
 )
-from kbert.tokenization.executor import WordPieceExecutor
 
 
 class BertTokenizer:
@@ -68,16 +68,13 @@ class BertTokenizer:
     ):
         if isinstance(vocabulary, (str, os.PathLike)):
             vocabulary = read_vocabulary(vocabulary)
-        if isinstance(max_word_length, bool) or not isinstance(max_word_length, int):
-            raise TypeError(
-                "`max_word_length` must be an integer. Received: "
-                f"max_word_length={max_word_length!r}."
-            )
-        if max_word_length < 1:
-            raise ValueError(
-                "`max_word_length` must be at least 1. Received: "
-                f"max_word_length={max_word_length}."
-            )
+        _check_options(
+            max_word_length,
+            lowercase=lowercase,
+            strip_accents=False if strip_accents is None else strip_accents,
+            split_on_cjk=split_on_cjk,
+            special_tokens_in_text=special_tokens_in_text,
+        )
         self.vocabulary = check_vocabulary(vocabulary)
         self.lowercase = lowercase
         self.strip_accents = strip_accents
@@ -304,3 +301,22 @@ class BertTokenizer:
             `tokenizer.json`, by name; transformers reads them too.
         """
         return files.write_tokenizer(self.get_config(), model_max_length)
+
+
+def _check_options(max_word_length: int, **switches: bool) -> None:
+    """Checks the arguments that are plain values."""
+    for name, value in switches.items():
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"`{name}` must be True or False. Received: {name}={value!r}."
+            )
+    if isinstance(max_word_length, bool) or not isinstance(max_word_length, int):
+        raise TypeError(
+            "`max_word_length` must be an integer. Received: "
+            f"max_word_length={max_word_length!r}."
+        )
+    if max_word_length < 1:
+        raise ValueError(
+            "`max_word_length` must be at least 1. Received: "
+            f"max_word_length={max_word_length}."
+        )

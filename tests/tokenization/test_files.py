@@ -5,8 +5,7 @@ import json
 import pytest
 
 from kbert.tokenization import BertTokenizer
-from tests.tokenization.toy import PIECES, SPECIALS
-from tests.tokenization.test_wordpiece import non_default
+from tests.tokenization.toy import PIECES, SPECIALS, non_default
 
 
 @pytest.fixture

@@ -24,7 +24,9 @@ def graph():
 def test_ids_of_google(name):
     graph = WordPieceGraph(BertTokenizer.from_preset(name))
     pairs = zip(GOLDENS["texts"], GOLDENS["ids"][name], strict=True)
-    pairs = [(t, ids) for t, ids in pairs if not any("\ud800" <= c < "\ue000" for c in t)]
+    pairs = [
+        (t, ids) for t, ids in pairs if not any("\ud800" <= c < "\ue000" for c in t)
+    ]
     got = graph([text.encode() for text, _ in pairs]).to_list()
     for (text, ids), found in zip(pairs, got, strict=True):
         assert found == ids, ascii(text)

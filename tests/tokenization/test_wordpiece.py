@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kbert.tokenization import BertTokenizer, executor
-from tests.tokenization.toy import PIECES, SPECIALS, goldens
+from tests.tokenization.toy import PIECES, SPECIALS, goldens, non_default
 
 TOKENIZER = BertTokenizer(PIECES)
 GOLDENS = goldens()
@@ -243,20 +243,6 @@ def test_bad_input(call, error, received):
         call()
 
 
-def non_default():
-    vocabulary = ["<p>", "<u>", "<c>", "<s>", "<m>", "[E]", "a"]
-    return dict(
-        vocabulary=vocabulary,
-        lowercase=False,
-        strip_accents=True,
-        split_on_cjk=False,
-        special_tokens_in_text=True,
-        special_tokens=dict(pad="<p>", unk="<u>", cls="<c>", sep="<s>", mask="<m>"),
-        max_word_length=7,
-        extra_special_tokens=["[E]"],
-    )
-
-
 def test_config_holds_every_argument():
     arguments = non_default()
     config = json.loads(json.dumps(BertTokenizer(**arguments).get_config()))
@@ -268,7 +254,9 @@ def test_config_holds_every_argument():
     assert {*config, "special_tokens"} == set(names)
 
 
-@pytest.mark.parametrize("again", [copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))])
+@pytest.mark.parametrize(
+    "again", [copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))]
+)
 def test_copies(again):
     tokenizer = BertTokenizer(**non_default())
     assert again(tokenizer).get_config() == tokenizer.get_config()

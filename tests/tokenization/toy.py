@@ -19,3 +19,18 @@ def goldens() -> dict:
     """The ids of Google's own code; see scripts/make_tokenizer_goldens.py."""
     path = TESTS / "goldens" / "tokenizer_google.json"
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def non_default() -> dict:
+    """Every argument of `BertTokenizer` at a value that is not the default."""
+    vocabulary = ["<p>", "<u>", "<c>", "<s>", "<m>", "[E]", "a"]
+    return dict(
+        vocabulary=vocabulary,
+        lowercase=False,
+        strip_accents=True,
+        split_on_cjk=False,
+        special_tokens_in_text=True,
+        special_tokens=dict(pad="<p>", unk="<u>", cls="<c>", sep="<s>", mask="<m>"),
+        max_word_length=7,
+        extra_special_tokens=["[E]"],
+    )
