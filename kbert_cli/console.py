@@ -48,7 +48,7 @@ def one_line_errors(command: Callable) -> Callable:
                 return command(*args, **kwargs)
         except BrokenPipeError:
             raise  # the reader of a pipe has enough, which click ends quietly
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, ImportError) as error:
             tell("Error: " + " ".join(str(error).splitlines()), style="red")
             raise typer.Exit(BAD_INPUT) from None
 

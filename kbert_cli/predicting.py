@@ -33,13 +33,12 @@ def predict(
     else:
         columns = _columns(source)
     classifier = kbert.BertClassifier.from_preset(preset)
-    texts = tuple(columns.values())
-    answers = classifier.classify(
-        texts if len(texts) > 1 else texts[0], batch_size=batch_size
-    )
+    texts, *seconds = columns.values()
+    x = (texts, *seconds) if seconds else texts
+    answers = classifier.classify(x, batch_size=batch_size)
     records = (
         dict(zip(columns, cells, strict=True)) | _record(answer)
-        for *cells, answer in zip(*texts, answers, strict=True)
+        for *cells, answer in zip(*columns.values(), answers, strict=True)
     )
     with _opened(output) as stream:
         _write(records, written, stream)

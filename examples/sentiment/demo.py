@@ -11,6 +11,7 @@ import pathlib
 import subprocess
 import sys
 import time
+import warnings
 from typing import NamedTuple
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -72,7 +73,10 @@ def bag_of_words(split: sentences.Split) -> Result:
 def fine_tuned(split: sentences.Split, epochs: int, batch_size: int):
     """Fine-tune a pre-trained BERT; its answers, itself and its training curve."""
     start = time.perf_counter()
-    classifier = kbert.BertClassifier.from_preset(PRESET, labels=sentences.LABELS)
+    with warnings.catch_warnings():
+        # The head is new and starts at random, which is what fine-tuning is for.
+        warnings.filterwarnings("ignore", message=".*they stay random")
+        classifier = kbert.BertClassifier.from_preset(PRESET, labels=sentences.LABELS)
     watched = split.validation
     steps = -(-len(split.train.texts) // batch_size)
     progress = curve.Curve(
