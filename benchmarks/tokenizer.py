@@ -48,6 +48,8 @@ PRESETS = (
 )
 PYTHON_BAR, GRAPH_BAR = 3.0, 1.0  # times transformers' fast tokenizer
 BATCH = 256
+CHUNK = 2_000  # strings compared at a time
+TRACED = 8  # `encode`, which is slower, sees every eighth chunk
 
 
 def code_point_strings():
@@ -66,22 +68,18 @@ def shared_lines(limit):
     return lines
 
 
-def compare(tokenizer, graph, google, texts, words):
+def compare(tokenizer, graph, google, texts, words, traced):
     """Counts texts whose ids differ from Google's: by Python, encode, and graph."""
-    wrong = {"python": 0, "encode": 0, "graph": 0}
-    for start in range(0, len(texts), BATCH):
-        batch = texts[start : start + BATCH]
-        expected = [google.ids_of_words(w) for w in words[start : start + BATCH]]
-        pairs = zip(tokenizer(batch), expected, strict=True)
-        wrong["python"] += sum(got != ids for got, ids in pairs)
-        if start % (BATCH * 8) == 0:
-            traced = [tokenizer.encode(text).ids for text in batch]
-            pairs = zip(traced, expected, strict=True)
-            wrong["encode"] += sum(got != ids for got, ids in pairs)
-        valid = [n for n, text in enumerate(batch) if is_utf8(text)]
-        got = graph(tf.constant([batch[n].encode() for n in valid], tf.string))
-        pairs = zip(got.to_list(), (expected[n] for n in valid), strict=True)
-        wrong["graph"] += sum(ids != right for ids, right in pairs)
+    expected = [google.ids_of_words(found) for found in words]
+    pairs = zip(tokenizer(texts), expected, strict=True)
+    wrong = {"python": sum(got != ids for got, ids in pairs), "encode": 0}
+    if traced:
+        pairs = zip(texts, expected, strict=True)
+        wrong["encode"] = sum(tokenizer.encode(t).ids != ids for t, ids in pairs)
+    valid = [n for n, text in enumerate(texts) if is_utf8(text)]
+    got = graph(tf.constant([texts[n].encode() for n in valid], tf.string))
+    pairs = zip(got.to_list(), (expected[n] for n in valid), strict=True)
+    wrong["graph"] = sum(ids != right for ids, right in pairs)
     return wrong
 
 
@@ -109,17 +107,23 @@ def check_ids(quick):
     }
     results = {}
     for title, texts in sets.items():
-        for lowercase in (True, False):
-            names = [n for n in PRESETS if tokenizers[n].lowercase == lowercase]
-            # The first half of Google's code depends on the case alone.
-            words = [googles[names[0]].words(text) for text in texts]
-            for name in names:
-                wrong = compare(
-                    tokenizers[name], graphs[name], googles[name], texts, words
-                )
-                results[f"{title}, {name}"] = {"strings": len(texts), **wrong}
-                told = ", ".join(f"{k} {n}" for k, n in wrong.items())
-                print(f"{title:13} {name:29} {len(texts):8,} strings; wrong: {told}")
+        rows = {name: dict(python=0, encode=0, graph=0) for name in PRESETS}
+        for number, start in enumerate(range(0, len(texts), CHUNK)):
+            chunk = texts[start : start + CHUNK]
+            for lowercase in (True, False):
+                names = [n for n in PRESETS if tokenizers[n].lowercase == lowercase]
+                # The first half of Google's code depends on the case alone.
+                words = [googles[names[0]].words(text) for text in chunk]
+                for name in names:
+                    trio = tokenizers[name], graphs[name], googles[name]
+                    traced = number % TRACED == 0
+                    wrong = compare(*trio, chunk, words, traced)
+                    for executor, count in wrong.items():
+                        rows[name][executor] += count
+        for name, wrong in rows.items():
+            results[f"{title}, {name}"] = {"strings": len(texts), **wrong}
+            told = ", ".join(f"{executor} {n}" for executor, n in wrong.items())
+            print(f"{title:13} {name:29} {len(texts):8,} strings; wrong: {told}")
     return results
 
 
