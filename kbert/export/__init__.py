@@ -1,0 +1,1 @@
+"""From a task to a folder that serves it without kbert."""
