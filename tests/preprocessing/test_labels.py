@@ -23,6 +23,7 @@ VALUES = ["positive", "negative", "positive"]
         [2, 0, 2],
         [2.0, 0.0, 2.0],
         np.array([2, 0, 2], "uint8"),
+        [np.int64(2), np.int64(0), np.int64(2)],
         np.array([[2], [0], [2]]),
         pd.Series([2, 0, 2], dtype="Int64"),
     ],
