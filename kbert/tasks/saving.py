@@ -147,9 +147,7 @@ def export_task(task, filepath, format, verbose, input_signature):
     target = saved_model.check_target(filepath)
     if keras.backend.backend() == "tensorflow":
         served = task if task.lora_rank is None else _merged(task)
-        saved_model.write_saved_model(
-            target, served, served.preprocessor, served.serving_outputs
-        )
+        saved_model.write_saved_model(target, served)
     else:
         export_in_child(
             task.save_to_preset,
