@@ -38,7 +38,7 @@ def finetune(
     table = _read(source, problem)
     names = label_names(table, problem)
     targets = encode_labels(table, problem, names)
-    learn, held_out = _split(table, problem, validation_split, seed)
+    learn, held_out = split_rows(table, problem, validation_split, seed)
     keras.utils.set_random_seed(seed)
     classifier = kbert.BertClassifier.from_preset(
         preset,
@@ -109,7 +109,7 @@ def _read(source: Source, problem: str) -> Table:
     return table
 
 
-def _split(
+def split_rows(
     table: Table, problem: str, fraction: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Indices to learn from and held out; texts in both parts are told."""
