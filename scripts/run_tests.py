@@ -76,15 +76,18 @@ def run_suite(backend: str) -> Outcome:
     return Outcome(backend, passed, failed, counts["skipped"], status, seconds)
 
 
-def combined_coverage(backends: list[str]) -> int:
-    """Report the coverage of all runs together; return coverage's exit status."""
+def combined_coverage(backends: list[str]) -> tuple[int, str]:
+    """Report the coverage of all runs together; return the status and the percent."""
     python = python_of(backends[0])
     files = [f".coverage.{name}" for name in backends]
     files = [name for name in files if (ROOT / name).exists()]
     combine = [python, "-m", "coverage", "combine", "--quiet", "--keep", *files]
     status = subprocess.run(combine, cwd=ROOT).returncode
     report = [python, "-m", "coverage", "report"]
-    return status or subprocess.run(report, cwd=ROOT).returncode
+    status = status or subprocess.run(report, cwd=ROOT).returncode
+    total = [*report, "--format=total", "--precision=1", "--fail-under=0"]
+    percent = subprocess.run(total, cwd=ROOT, capture_output=True, text=True)
+    return status, percent.stdout.strip() or "unknown"
 
 
 def main() -> int:
@@ -92,6 +95,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("backends", nargs="+")
     backends = parser.parse_args().backends
+    for stale in ROOT.glob(".coverage.*"):
+        stale.unlink()
     for backend in backends:
         if backend != "tensorflow" and has_tensorflow(backend):
             print(f".venv-{backend} must not hold TensorFlow. Run `make clean` first.")
@@ -101,11 +106,12 @@ def main() -> int:
         print(f"\n===== the suite on {backend} =====", flush=True)
         outcomes.append(run_suite(backend))
     print(f"\n===== coverage over {', '.join(backends)} =====", flush=True)
-    coverage_status = combined_coverage(backends)
+    coverage_status, percent = combined_coverage(backends)
     print("\n===== summary =====")
     for outcome in outcomes:
         print(f"{outcome.backend} took {outcome.seconds:.0f} s")
-    print("coverage: " + ("too low" if coverage_status else "as high as it must be"))
+    verdict = "too low" if coverage_status else "as high as it must be"
+    print(f"coverage over {len(backends)} backends: {percent} %, {verdict}")
     for outcome in outcomes:
         print(outcome)
     return int(coverage_status != 0 or any(o.status != 0 for o in outcomes))
