@@ -81,7 +81,8 @@ def collate(encoded: EncodedTexts, indices, width: int, pad_id: int) -> dict:
         ValueError: if a text is longer than `width`.
     """
     indices = np.asarray(indices, dtype=np.int64)
-    lengths = encoded.lengths[indices][:, None]  # (rows, 1)
+    starts = encoded.row_splits[indices][:, None]  # (rows, 1)
+    lengths = encoded.row_splits[indices + 1][:, None] - starts
     if lengths.size and lengths.max() > width:
         raise ValueError(
             "A row must be as wide as its text. Received: a text of "
@@ -90,7 +91,6 @@ def collate(encoded: EncodedTexts, indices, width: int, pad_id: int) -> dict:
     positions = np.arange(width)  # (width,)
     inside = positions < lengths
     token_ids = np.full(inside.shape, pad_id, np.int32)
-    starts = encoded.row_splits[indices][:, None]
     token_ids[inside] = encoded.token_ids[(starts + positions)[inside]]
     is_second = inside & (positions >= encoded.second_starts[indices][:, None])
     return {

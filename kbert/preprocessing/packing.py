@@ -21,7 +21,7 @@ import numpy as np
 LONG_TEXT = ("truncate", "head_tail")
 
 # Texts packed at once: the temporary arrays stay in the processor's cache.
-_CHUNK = 8192
+_CHUNK = 4096
 
 
 class Spans(NamedTuple):
@@ -218,26 +218,25 @@ def pack(
 
 
 def _pack_chunk(first, second, specials, max_length, long_text) -> EncodedTexts:
-    first_lengths = np.fromiter(map(len, first), np.int64, len(first))
-    second_lengths = np.fromiter(map(len, second), np.int64, len(second))
-    end = first_lengths.sum() + second_lengths.sum()
+    count = len(first)
+    lengths = np.fromiter(map(len, chain(first, second)), np.int32, 2 * count)
+    starts = _splits(lengths).astype(np.int32)  # of a chunk: 32 bits suffice
+    end = int(starts[-1])
     pool = np.fromiter(chain(*first, *second, specials), np.int32, end + 3)
-    starts = _splits(np.concatenate([first_lengths, second_lengths]))
-    spans = Spans(
-        first_lengths, second_lengths, starts[: len(first)], starts[len(first) : -1]
-    )
-    kept = keep(np, first_lengths, second_lengths, max_length)
+    spans = Spans(lengths[:count], lengths[count:], starts[:count], starts[count:-1])
+    kept = keep(np, spans.first_lengths, spans.second_lengths, max_length)
     row_splits = _splits(kept.length)
-    rows = np.repeat(np.arange(len(first)), kept.length)
+    rows = np.repeat(np.arange(count, dtype=np.int32), kept.length)
+    positions = np.arange(len(rows), dtype=np.int32)
     index = sources(
         np,
-        np.arange(row_splits[-1]) - row_splits[rows],
+        positions - row_splits[:-1].astype(np.int32)[rows],
         Spans(*(field[rows] for field in spans)),
         Kept(*(field[rows] for field in kept)),
         end,
         long_text,
     )
-    truncated = (kept.first < first_lengths) | (kept.second < second_lengths)
+    truncated = kept.first + kept.second < spans.first_lengths + spans.second_lengths
     second_starts = (kept.first + 2).astype(np.int32)
     return EncodedTexts(pool[index], row_splits, second_starts, int(truncated.sum()))
 

@@ -133,7 +133,7 @@ class BertPreprocessor(keras.layers.Layer):
             "long_text": self.long_text,
         }
 
-    def __call__(self, x, training=None):
+    def __call__(self, x, *, training=None):
         """Preprocesses a batch or one text, before Keras could convert it.
 
         Args:

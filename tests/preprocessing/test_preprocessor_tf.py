@@ -116,3 +116,9 @@ def test_texts_of_a_pair_differ_in_number_in_the_graph():
     function = graph.get_concrete_function(pair)
     with pytest.raises(tf.errors.InvalidArgumentError, match="needs a second one"):
         function(PAIR[0], PAIR[1][:-1])
+
+
+def test_labels_are_not_lost_by_mapping_a_labelled_dataset():
+    dataset = tf.data.Dataset.from_tensors((PAIR[0], [0, 1, 0, 1, 0]))
+    with pytest.raises(TypeError, match="3 were given"):
+        dataset.map(BertPreprocessor(TOKENIZER, 6))
