@@ -93,6 +93,11 @@ class BertBackbone(keras.Model):
         check_inputs(inputs, self.config)
         return super().__call__(inputs, *args, **kwargs)
 
+    def predict(self, x, *args, **kwargs):
+        """Checks numpy inputs, then predicts as `keras.Model.predict`."""
+        check_inputs(x, self.config)
+        return super().predict(x, *args, **kwargs)
+
     def hidden_states(self, inputs):
         """Returns the embeddings and the output of every layer.
 
@@ -219,7 +224,7 @@ def check_inputs(inputs, config):
     limits = {
         "token_ids": ("vocabulary_size", config.vocabulary_size),
         "segment_ids": ("num_segments", config.num_segments),
-        "padding_mask": ("the row's length + 1", np.inf),
+        "padding_mask": ("", np.inf),  # as many texts as a row holds
     }
     for key, (limit_name, limit) in limits.items():
         values = inputs.get(key)
@@ -239,9 +244,10 @@ def check_inputs(inputs, config):
                 f"{values.shape}."
             )
         if values.min() < 0 or values.max() >= limit:
+            below = f" and below {limit_name}={limit}" if limit_name else ""
             raise ValueError(
-                f"`{key}` must lie in [0, {limit_name}={limit}). Received: values "
-                f"from {values.min()} to {values.max()}."
+                f"`{key}` must be at least 0{below}. Received: values from "
+                f"{values.min()} to {values.max()}."
             )
 
 

@@ -5,6 +5,7 @@ from kbert.layers.embeddings import BertEmbeddings
 from kbert.layers.encoder import BertEncoderLayer
 from kbert.layers.heads import BertPooler
 from kbert.layers.projection import BertProjection
+from kbert.preprocessing.sentence_pair_packer import SentencePairPacker
 
 __all__ = [
     "BertEmbeddings",
@@ -12,4 +13,5 @@ __all__ = [
     "BertPooler",
     "BertProjection",
     "BertSelfAttention",
+    "SentencePairPacker",
 ]

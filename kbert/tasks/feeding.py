@@ -51,8 +51,6 @@ class Texts:
             self.sample_weight,
             batch_size=batch_size,
             shuffle=shuffle,
-            # Keras's seed reaches numpy's global generator.
-            seed=int(np.random.randint(2**31)) if shuffle else None,
             pad_id=self.pad_id,
             keep_shape=keep_shape,
         )
