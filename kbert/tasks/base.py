@@ -206,16 +206,21 @@ class BertTask(keras.Model):
             arguments |= held_out.validation_arguments(held_out_batch)
         class_weight = class_weight and self.class_indices(class_weight)
         steps = steps_per_epoch or data.steps(batch_size)
-        self._start_training(data, steps * (epochs - initial_epoch), verbose)
-        return super().fit(
-            **arguments,
-            epochs=epochs,
-            verbose=verbose,
-            callbacks=callbacks,
-            class_weight=class_weight,
-            initial_epoch=initial_epoch,
-            validation_freq=validation_freq,
-        )
+        jit_compile = self.jit_compile
+        self._start_training(data, steps * (epochs - initial_epoch), batch_size, verbose)
+        try:
+            return super().fit(
+                **arguments,
+                epochs=epochs,
+                verbose=verbose,
+                callbacks=callbacks,
+                class_weight=class_weight,
+                initial_epoch=initial_epoch,
+                validation_freq=validation_freq,
+            )
+        finally:
+            # Of training alone: `classify` would compile anew for every batch size.
+            self.jit_compile = jit_compile
 
     def evaluate(
         self,
@@ -299,7 +304,7 @@ class BertTask(keras.Model):
                 "feed it text."
             )
 
-    def _start_training(self, data, total_steps, verbose):
+    def _start_training(self, data, total_steps, batch_size, verbose):
         """Compiles what was left to kbert for a run of `total_steps`, and tells."""
         told = [data.truncated()]
         if self._automatic["optimizer"]:
@@ -313,7 +318,8 @@ class BertTask(keras.Model):
                 "the first tenth, then down to 0."
             )
         if self._automatic["jit_compile"]:
-            told.append(compiling.choose_jit(self, total_steps))
+            positions = data.positions(batch_size)
+            told.append(compiling.choose_jit(self, total_steps, positions))
         if verbose not in (0, "0"):
             for sentence in filter(None, told):
                 sys.stderr.write(f"{sentence}\n")

@@ -14,7 +14,6 @@ from kbert.config import BertConfig
 from kbert.export import saved_model
 from kbert.export.child_process import export_in_child
 from kbert.preprocessing.preprocessor import BertPreprocessor
-from kbert.tokenization import BertTokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,15 +44,9 @@ def read_parts(spec, *, sequence_length=None, long_text=None) -> PresetParts:
     preset = presets.find_preset(spec)
     config = preset.read_json("config.json")
     architecture = BertConfig.from_hugging_face(config)
-    tokenizer = BertTokenizer.from_files(preset)
-    settings = preset.metadata().get("preprocessing", {})
-    if sequence_length is not None:
-        settings = {**settings, "sequence_length": sequence_length}
-    if long_text is not None:
-        settings = {**settings, "long_text": long_text}
-    preprocessor = BertPreprocessor(
-        tokenizer,
-        **{"max_sequence_length": architecture.max_sequence_length, **settings},
+    asked = {"sequence_length": sequence_length, "long_text": long_text}
+    preprocessor = BertPreprocessor.from_preset(
+        spec, **{key: value for key, value in asked.items() if value is not None}
     )
     check_preprocessor(preprocessor, architecture)
     return PresetParts(preset, config, architecture, preprocessor)
@@ -70,7 +63,7 @@ def check_preprocessor(preprocessor, config):
         ValueError: naming both sizes.
     """
     checkpoint.check_vocabulary(preprocessor.tokenizer.vocabulary_size, config)
-    longest = preprocessor.sequence_length or preprocessor.max_sequence_length
+    longest = preprocessor.max_length
     if longest > config.max_sequence_length:
         raise ValueError(
             "The preprocessor may not make longer sequences than the model has "
@@ -92,7 +85,7 @@ def save_task(task, folder):
         folder,
         {
             "config.json": json.dumps(config, indent=2).encode(),
-            **preprocessor.tokenizer.to_files(),
+            **preprocessor.tokenizer.to_files(preprocessor.max_length),
             "model.safetensors": functools.partial(
                 checkpoint.write_weights, merged_weights(task)
             ),
