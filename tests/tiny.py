@@ -1,5 +1,6 @@
 """A BERT that builds in a moment, and texts that it can learn to tell apart."""
 
+import keras
 import numpy as np
 
 import kbert
@@ -53,3 +54,18 @@ def sentiment(count=24, seed=0):
         texts.append(" ".join([*filler, word]))
         labels.append(LABELS[good])
     return texts, labels
+
+
+class RawBatches(keras.utils.PyDataset):
+    """A user's own dataset of raw batches."""
+
+    def __init__(self, *columns, **kwargs):
+        super().__init__(**kwargs)
+        self.columns = columns
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        part = slice(8 * index, 8 * index + 8)
+        return tuple(column[part] for column in self.columns)

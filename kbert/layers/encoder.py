@@ -1,4 +1,4 @@
-"""One layer of the Transformer encoder, post-norm (Vaswani et al. 2017, section 3.1)."""
+"""One post-norm layer of the Transformer encoder (Vaswani et al. 2017, section 3.1)."""
 
 import keras
 

@@ -1,14 +1,14 @@
 """What every task is: a head on a backbone, with raw text in and answers out."""
 
 import sys
+from typing import Any
 
 import keras
 
 from kbert.backbone import check_inputs, freeze, frozen_paths
 from kbert.preprocessing.raw_text import is_raw
-from kbert.tasks import compiling, feeding, saving
+from kbert.tasks import compiling, feeding, fitting, lora, saving
 from kbert.training.optimizer import AdamW
-from kbert.training.schedules import WarmupLinearDecay
 
 
 class BertTask(keras.Model):
@@ -19,20 +19,13 @@ class BertTask(keras.Model):
     with linear warm-up over a tenth of the steps and linear decay to 0 (the paper's
     appendix A.3), fresh at each `fit`.
 
-    The one abstract class: a subclass builds the functional model, passes it to
-    `__init__`, compiles, and says in the methods down to `serving_outputs` what is its
-    own. (Keras makes instances of every base of a functional model, so that Python's
-    `abc` cannot be used.)
+    The abstract class: a subclass builds the functional model, passes it to
+    `__init__`, compiles, and defines the methods down to `serving_outputs`. (Keras makes
+    instances of every base of a functional model, so that `abc` cannot be used.)
     """
 
     def encode_targets(self, y, count, *, training):
-        """Returns `y` as the array that the loss takes.
-
-        Args:
-            y: targets as the user has them.
-            count: the number of texts they belong to.
-            training: whether the model is to learn from them.
-        """
+        """Returns the targets `y` of `count` texts as the array that the loss takes."""
         raise _abstract(self)
 
     def default_loss(self):
@@ -71,22 +64,20 @@ class BertTask(keras.Model):
     def __call__(self, inputs, *args, **kwargs):
         """Runs the model on a dictionary of arrays or tensors.
 
-        `first_positions`, the flat position of each text's [CLS], may be absent: one
-        text a row.
+        `first_positions` (each text's [CLS]) may be absent: one text a row.
         """
         if is_raw(inputs):
             raise ValueError(
                 f"Calling {type(self).__name__} takes a dictionary of arrays. For text "
-                "use `fit`, `evaluate`, `predict` or the task's answering method, or "
-                f"call its `preprocessor` first. Received: {type(inputs).__name__} of "
-                "text."
+                "use `fit`, `evaluate`, `predict` or the task's answering method. "
+                f"Received: {type(inputs).__name__} of text."
             )
         check_inputs(inputs, self.backbone.config)
-        return super().__call__(_with_first_positions(inputs), *args, **kwargs)
+        return super().__call__(feeding.with_first_positions(inputs), *args, **kwargs)
 
     def call(self, inputs, training=None, mask=None):
         """Runs the functional model; see `__call__`."""
-        inputs = _with_first_positions(inputs)
+        inputs = feeding.with_first_positions(inputs)
         return super().call(inputs, training=training, mask=mask)
 
     # Training, evaluation, prediction ------------------------------------------------
@@ -117,15 +108,17 @@ class BertTask(keras.Model):
         """
         compiling.check_loss(loss)
         self._automatic = {
-            "optimizer": _is_auto(optimizer),
+            "optimizer": compiling.is_auto(optimizer),
             "learning_rate": learning_rate,
             "jit_compile": kwargs.get("jit_compile", "auto") == "auto",
         }
         if self._automatic["optimizer"]:
-            optimizer = None  # made by `fit`, which knows the number of steps
+            optimizer = None  # made by `fit`, which knows the steps
         self._compile_arguments = {
-            "loss": self.default_loss() if _is_auto(loss) else loss,
-            "metrics": self.default_metrics() if _is_auto(metrics) else metrics,
+            "loss": self.default_loss() if compiling.is_auto(loss) else loss,
+            "metrics": self.default_metrics()
+            if compiling.is_auto(metrics)
+            else metrics,
             **kwargs,
         }
         super().compile(optimizer=optimizer, **self._compile_arguments)
@@ -170,13 +163,19 @@ class BertTask(keras.Model):
                 (tf.data, PyDataset, DataLoader, generator) of batches of any of these.
             y: targets, one a text; None where `x` is a dataset, which holds them.
             batch_size: texts a step, 32 by default. A dataset has its own.
-            epochs, verbose, callbacks, initial_epoch, steps_per_epoch: as in Keras.
+            epochs: passes over the data.
+            verbose: "auto" or 1 shows progress and tells what was chosen, 0 nothing.
+            callbacks: as in Keras.
             validation_split: share of the texts, the last ones, to validate on.
             validation_data: `(x, y)`, `(x, y, sample_weight)` or a dataset.
             shuffle: a new order in each epoch; batches are of similar length.
             class_weight: {class index or label: weight}.
             sample_weight: one weight a text.
-            validation_steps, validation_batch_size, validation_freq: as in Keras.
+            initial_epoch: as in Keras.
+            steps_per_epoch: as in Keras; needed for a dataset of unknown length.
+            validation_steps: the same for `validation_data`.
+            validation_batch_size: as in Keras.
+            validation_freq: as in Keras.
 
         Returns:
             A `keras.callbacks.History`.
@@ -185,29 +184,25 @@ class BertTask(keras.Model):
             ValueError: if the data are not what the task takes, before any training.
         """
         batch_size = batch_size or 32
-        data = feeding.prepare(
-            self, x, y, sample_weight, steps=steps_per_epoch, training=True
+        data, arguments = fitting.arrange(
+            self,
+            (x, y, sample_weight),
+            validation_data if validation_data is not None else validation_split,
+            (batch_size, validation_batch_size or batch_size),
+            (steps_per_epoch, validation_steps),
+            shuffle,
         )
-        if validation_data is not None:
-            held_out = feeding.prepare_validation(
-                self, validation_data, steps=validation_steps
-            )
-        elif validation_split:
-            data, held_out = data.split(validation_split)
-        else:
-            held_out = None
-        arguments = {
-            "steps_per_epoch": steps_per_epoch,
-            "validation_steps": validation_steps,
-            **data.fit_arguments(batch_size, shuffle),
-        }
-        if held_out is not None:
-            held_out_batch = validation_batch_size or batch_size
-            arguments |= held_out.validation_arguments(held_out_batch)
         class_weight = class_weight and self.class_indices(class_weight)
         steps = steps_per_epoch or data.steps(batch_size)
         jit_compile = self.jit_compile
-        self._start_training(data, steps * (epochs - initial_epoch), batch_size, verbose)
+        told = compiling.prepare_run(
+            self,
+            self._automatic,
+            steps * (epochs - initial_epoch),
+            data.positions(batch_size),
+        )
+        if verbose != 0:
+            sys.stderr.writelines(f"{s}\n" for s in [data.truncated(), *told] if s)
         try:
             return super().fit(
                 **arguments,
@@ -234,12 +229,10 @@ class BertTask(keras.Model):
         return_dict=False,
         **kwargs,
     ):
-        """Measures loss and metrics, as `keras.Model.evaluate`; data as for `fit`.
+        """Measures loss and metrics on raw text, ready arrays or a dataset.
 
-        Args:
-            x, y, batch_size, sample_weight: as for `fit`.
-            verbose, steps, callbacks, return_dict: as in Keras.
-            **kwargs: what Keras's own `fit` passes to `evaluate`.
+        Takes `x`, `y`, `batch_size` and `sample_weight` as `fit` does, the rest as
+        `keras.Model.evaluate`; `steps` goes with a dataset.
 
         Returns:
             The loss and metrics, a list or, with `return_dict`, a dictionary.
@@ -256,15 +249,21 @@ class BertTask(keras.Model):
             **kwargs,
         )
 
-    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
+    def predict(
+        self, x, batch_size=None, verbose: Any = "auto", steps=None, callbacks=None
+    ):
         """Returns the logits of every text, in order, as a float array.
 
         Args:
             x: as for `fit`, without targets.
             batch_size: texts a step, 32 by default.
-            verbose, steps, callbacks: as in Keras; `steps` goes with a dataset.
+            verbose: as in Keras.
+            steps: as in Keras; it goes with a dataset.
+            callbacks: as in Keras.
         """
         data = feeding.prepare(self, x, steps=steps)
+        if steps is not None and not isinstance(data, feeding.Stream):
+            raise ValueError(f"`steps` goes with a dataset. Received: steps={steps}.")
         arguments = data.predict_arguments(batch_size or 32)
         outputs = super().predict(
             **{"steps": steps, **arguments}, verbose=verbose, callbacks=callbacks
@@ -276,14 +275,12 @@ class BertTask(keras.Model):
     ):
         """Trains one step on one batch of texts or arrays, as in Keras.
 
-        The automatic optimizer has a constant learning rate here, since the number of
-        steps is not known.
+        The automatic optimizer has a constant learning rate here.
         """
         x, y, sample_weight = feeding.prepare(self, x, y, sample_weight).single_batch()
         class_weight = class_weight and self.class_indices(class_weight)
         if self.optimizer is None:
-            peak = self._automatic["learning_rate"]
-            super().compile(optimizer=AdamW(peak), **self._compile_arguments)
+            self.compile_with(AdamW(self._automatic["learning_rate"]))
         return super().train_on_batch(x, y, sample_weight, class_weight, return_dict)
 
     def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
@@ -299,30 +296,13 @@ class BertTask(keras.Model):
         """Refuses raw text where nothing could turn it into ids."""
         if self.preprocessor is None:
             raise ValueError(
-                f"{type(self).__name__} was built without a preprocessor, so it takes "
-                "ready arrays only. Pass `preprocessor=kbert.BertPreprocessor(…)` to "
-                "feed it text."
+                "Text needs a preprocessor: pass kbert.BertPreprocessor(…) as "
+                f"`preprocessor`. Received: a {type(self).__name__} without one."
             )
 
-    def _start_training(self, data, total_steps, batch_size, verbose):
-        """Compiles what was left to kbert for a run of `total_steps`, and tells."""
-        told = [data.truncated()]
-        if self._automatic["optimizer"]:
-            peak = self._automatic["learning_rate"]
-            super().compile(
-                optimizer=AdamW(WarmupLinearDecay(peak, total_steps)),
-                **self._compile_arguments,
-            )
-            told.append(
-                f"New AdamW: {total_steps:,} steps, learning rate up to {peak:g} over "
-                "the first tenth, then down to 0."
-            )
-        if self._automatic["jit_compile"]:
-            positions = data.positions(batch_size)
-            told.append(compiling.choose_jit(self, total_steps, positions))
-        if verbose not in (0, "0"):
-            for sentence in filter(None, told):
-                sys.stderr.write(f"{sentence}\n")
+    def compile_with(self, optimizer):
+        """Compiles as before, but with another optimizer."""
+        super().compile(optimizer=optimizer, **self._compile_arguments)
 
     # Freezing and LoRA ---------------------------------------------------------------
 
@@ -342,35 +322,15 @@ class BertTask(keras.Model):
 
         Reference: Hu et al. 2021, https://arxiv.org/abs/2106.09685, section 4.2.
         """
-        hidden_dim = self.backbone.config.hidden_dim
-        if self.lora_rank is not None:
-            raise ValueError(
-                f"LoRA is on already. Received: rank={rank}, after {self.lora_rank}."
-            )
-        if not isinstance(rank, int) or not 1 <= rank <= hidden_dim:
-            raise ValueError(
-                f"`rank` must be an integer from 1 to hidden_dim={hidden_dim}. "
-                f"Received: {rank!r}."
-            )
-        self.backbone.trainable = True
-        for layer in self.backbone.encoder_layers:
-            layer.attention.query.enable_lora(rank)
-            layer.attention.value.enable_lora(rank)
+        lora.enable(self.backbone, self.lora_rank, rank)
         self.lora_rank = rank
-        freeze(
-            self.backbone,
-            [v.path for v in self.backbone.weights if "lora_kernel" not in v.path],
-        )
-        self.compile_again()
-
-    def compile_again(self):
-        """Compiles as before with a new optimizer, after the weights have changed."""
-        automatic = self._automatic
         optimizer = "auto"
-        if not automatic["optimizer"]:
+        if not self._automatic["optimizer"]:  # it knows the old weights only
             optimizer = type(self.optimizer).from_config(self.optimizer.get_config())
         self.compile(
-            optimizer, **self._compile_arguments, learning_rate=automatic["learning_rate"]
+            optimizer,
+            **self._compile_arguments,
+            learning_rate=self._automatic["learning_rate"],
         )
 
     # Saving --------------------------------------------------------------------------
@@ -403,8 +363,7 @@ class BertTask(keras.Model):
     def save_to_preset(self, folder):
         """Writes a preset folder, which is a Hugging Face checkpoint folder as well.
 
-        LoRA is merged into the kernels. An existing preset is replaced whole, or, if
-        anything fails, not at all.
+        LoRA is merged. An existing preset is replaced whole, or not at all.
 
         Args:
             folder: path of the folder.
@@ -428,11 +387,9 @@ class BertTask(keras.Model):
             filepath: folder to write.
             format: "tf_saved_model".
             verbose: whether to say what was written.
-            input_signature: must be None: the signatures are fixed and documented in
-                `kbert.export.saved_model`.
+            input_signature: None; `kbert.export.saved_model` documents what is fixed.
 
         Raises:
-            ValueError: if something else than a SavedModel is asked for.
             ImportError: if TensorFlow is not installed.
         """
         self.require_preprocessor()
@@ -440,16 +397,4 @@ class BertTask(keras.Model):
 
 
 def _abstract(task):
-    return NotImplementedError(
-        f"{type(task).__name__} must define what BertTask leaves to each task."
-    )
-
-
-def _with_first_positions(inputs):
-    if isinstance(inputs, dict) and "first_positions" not in inputs:
-        return {**inputs, "first_positions": None}
-    return inputs
-
-
-def _is_auto(value):
-    return isinstance(value, str) and value == "auto"
+    return NotImplementedError(f"{type(task).__name__} must define this method.")

@@ -4,7 +4,6 @@ import dataclasses
 import warnings
 
 import keras
-import numpy as np
 from keras import ops
 
 import kbert.checkpoints.folder as checkpoint
@@ -34,7 +33,9 @@ class Classification:
 
     label: str
     probability: float
-    probabilities: dict[str, float] = dataclasses.field(repr=False, default_factory=dict)
+    probabilities: dict[str, float] = dataclasses.field(
+        repr=False, default_factory=dict
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +48,9 @@ class MultiLabelClassification:
     """
 
     labels: tuple[str, ...]
-    probabilities: dict[str, float] = dataclasses.field(repr=False, default_factory=dict)
+    probabilities: dict[str, float] = dataclasses.field(
+        repr=False, default_factory=dict
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -275,8 +278,10 @@ class BertClassifier(BertTask):
 
         Args:
             preset: a built-in name, or a folder with a BERT of whatever head.
-            labels, num_classes, problem, dropout: as for the constructor; None for
-                what the preset says.
+            labels: as for the constructor; None for what the preset says.
+            num_classes: as for the constructor; None for what the preset says.
+            problem: as for the constructor; None for what the preset says.
+            dropout: as for the constructor; None for what the preset says.
             load_weights: False for random weights.
             sequence_length: longest text in tokens; None for what the preset says, or
                 else the model's positions.

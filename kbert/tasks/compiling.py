@@ -2,6 +2,9 @@
 
 import keras
 
+from kbert.training.optimizer import AdamW
+from kbert.training.schedules import WarmupLinearDecay
+
 _PROBABILITY_LOSSES = (
     "binary_crossentropy",
     "categorical_crossentropy",
@@ -21,6 +24,11 @@ _SHAPES = 4
 _FLOPS_A_SECOND = 100e9
 
 
+def is_auto(value) -> bool:
+    """Whether an argument of `compile` leaves the choice to kbert."""
+    return isinstance(value, str) and value == "auto"
+
+
 def check_loss(loss):
     """Refuses a loss that takes probabilities, since the model returns logits.
 
@@ -32,18 +40,43 @@ def check_loss(loss):
     Raises:
         ValueError: if it is a cross-entropy by name or with `from_logits=False`.
     """
-    by_name = isinstance(loss, str) and loss in _PROBABILITY_LOSSES
-    by_object = (
-        isinstance(loss, keras.losses.Loss)
-        and loss.get_config().get("from_logits", True) is False
-    )
-    if by_name or by_object:
-        name = loss if by_name else type(loss).__name__
+    name = ""
+    if isinstance(loss, str) and loss in _PROBABILITY_LOSSES:
+        name = loss
+    elif not isinstance(loss, str) and isinstance(loss, keras.losses.Loss):
+        if loss.get_config().get("from_logits") is False:
+            name = type(loss).__name__
+    if name:
         raise ValueError(
             "The model returns logits, so the loss must take logits: for example "
             "`keras.losses.SparseCategoricalCrossentropy(from_logits=True)`. "
             f"Received: {name!r}, which takes probabilities."
         )
+
+
+def prepare_run(task, automatic, total_steps, positions) -> list[str]:
+    """Compiles what was left to kbert, for a run of `total_steps`.
+
+    Args:
+        task: the `BertTask`.
+        automatic: what was left to kbert; see `BertTask.compile`.
+        total_steps: optimizer steps of the run.
+        positions: as for `choose_jit`.
+
+    Returns:
+        Sentences on what was chosen.
+    """
+    told = []
+    if automatic["optimizer"]:
+        peak = automatic["learning_rate"]
+        task.compile_with(AdamW(WarmupLinearDecay(peak, total_steps)))
+        told.append(
+            f"New AdamW: {total_steps:,} steps, learning rate up to {peak:g} over the "
+            "first tenth, then down to 0."
+        )
+    if automatic["jit_compile"]:
+        told.append(choose_jit(task, total_steps, positions))
+    return told
 
 
 def choose_jit(task, total_steps, positions) -> str:

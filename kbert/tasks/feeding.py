@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import keras
@@ -37,7 +37,8 @@ class Texts:
 
     def split(self, fraction) -> tuple["Texts", "Texts"]:
         """Returns all but the last `fraction` of the texts, and those."""
-        return tuple(self._select(part) for part in _parts(len(self.encoded), fraction))
+        first, last = _parts(len(self.encoded), fraction)
+        return self._select(first), self._select(last)
 
     def steps(self, batch_size) -> int:
         """Returns the steps of an epoch."""
@@ -79,7 +80,9 @@ class Texts:
         """Puts the rows that `predict` returned into the order of the texts."""
         return arguments["x"].restore(outputs)
 
-    def single_batch(self, choose_width=int) -> tuple[dict, Any, Any]:
+    def single_batch(
+        self, choose_width: Callable[[int], int] = int
+    ) -> tuple[dict, Any, Any]:
         """Returns all texts as one batch.
 
         Args:
@@ -124,14 +127,8 @@ class Arrays:
 
     def split(self, fraction) -> tuple["Arrays", "Arrays"]:
         """Returns all but the last `fraction` of the rows, and those."""
-        return tuple(
-            Arrays(
-                {key: value[part] for key, value in self.x.items()},
-                _rows(self.y, part),
-                _rows(self.sample_weight, part),
-            )
-            for part in _parts(len(self.x["token_ids"]), fraction)
-        )
+        first, last = _parts(len(self.x["token_ids"]), fraction)
+        return self._select(first), self._select(last)
 
     def steps(self, batch_size) -> int:
         """Returns the steps of an epoch."""
@@ -176,6 +173,13 @@ class Arrays:
     def truncated(self) -> str:
         """Returns nothing: ready arrays are taken as they are."""
         return ""
+
+    def _select(self, indices) -> "Arrays":
+        return Arrays(
+            {key: value[indices] for key, value in self.x.items()},
+            _rows(self.y, indices),
+            _rows(self.sample_weight, indices),
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -295,6 +299,13 @@ def prepare_validation(task, data, *, steps=None):
     return prepare(task, data, steps=steps)
 
 
+def with_first_positions(inputs):
+    """Returns a model's inputs with first_positions, None for one text a row."""
+    if isinstance(inputs, dict) and "first_positions" not in inputs:
+        return {**inputs, "first_positions": None}
+    return inputs
+
+
 def ready_arrays(x, config) -> dict[str, np.ndarray]:
     """Returns ready inputs as checked int32 arrays.
 
@@ -313,9 +324,7 @@ def ready_arrays(x, config) -> dict[str, np.ndarray]:
         raise ValueError(
             f"Ready inputs must have the keys {list(known)}. Received: {sorted(x)}."
         )
-    arrays = {
-        key: keras.ops.convert_to_numpy(x[key]) for key in known if key in x
-    }
+    arrays = {key: keras.ops.convert_to_numpy(x[key]) for key in known if key in x}
     check_inputs(arrays, config)
     shapes = {key: value.shape for key, value in arrays.items()}
     if len(set(shapes.values())) > 1:

@@ -80,7 +80,10 @@ def save_with_transformers(folder, **head):
         ({"id2label": {0: "down", 1: "up", 2: "flat"}}, ("down", "up", "flat"), None),
         ({"num_labels": 2}, ("LABEL_0", "LABEL_1"), None),
         (
-            {"id2label": {0: "x", 1: "y"}, "problem_type": "multi_label_classification"},
+            {
+                "id2label": {0: "x", 1: "y"},
+                "problem_type": "multi_label_classification",
+            },
             ("x", "y"),
             "multi_label",
         ),

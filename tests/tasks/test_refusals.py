@@ -1,0 +1,125 @@
+"""What a classifier refuses, before any work."""
+
+import keras
+import numpy as np
+import pytest
+
+import kbert
+from tests import tiny
+
+TEXTS, LABELS = tiny.sentiment()
+INDICES = [tiny.LABELS.index(label) for label in LABELS]
+
+
+def logits(model, x=TEXTS[:5]):
+    return model.predict(x, verbose=0)
+
+
+@pytest.mark.parametrize(
+    "x, y, message",
+    [
+        ([], [], "at least one"),
+        (["a", None], LABELS[:2], "None"),
+        (["a", b"\xff"], LABELS[:2], "0xff"),
+        (TEXTS, LABELS[:3], "3"),
+        (TEXTS, ["neutral"] * 24, "neutral"),
+        (TEXTS, [2] * 23 + [0], "2"),
+        (TEXTS, [-1] * 24, "-1"),
+        (TEXTS, ["positive"] * 24, "at least two classes"),
+        (["a", 3], LABELS[:2], "int"),
+        (None, None, "None"),
+    ],
+)
+def test_fit_refuses_bad_input_before_any_work(x, y, message):
+    model = tiny.classifier()
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.fit(x, y, verbose=0)
+    assert model.optimizer is None
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"token_ids": [[2, 99, 3, 0]]}, "99"),
+        ({"token_ids": [[2, -1, 3, 0]]}, "-1"),
+        ({"segment_ids": [[0, 0, 2, 0]]}, "segment_ids.*2"),
+        ({"padding_mask": [[1, 1, 2, 0]]}, "padding_mask.*2"),
+        ({"padding_mask": [[1, 1, -1, 0]]}, "padding_mask.*-1"),
+        ({"token_ids": [[2.5, 5.0, 3.0, 0.0]]}, "float"),
+        ({"token_ids": [2, 5, 3, 0]}, r"\(4,\)"),
+        ({"segment_ids": [[0, 0, 0]]}, "one shape"),
+        ({"extra": [[0, 0, 0, 0]]}, "extra"),
+    ],
+)
+@pytest.mark.parametrize("method", ["fit", "predict", "evaluate"])
+def test_bad_arrays_are_refused(change, message, method):
+    good = {
+        "token_ids": [[2, 5, 3, 0]],
+        "segment_ids": [[0, 0, 0, 0]],
+        "padding_mask": [[1, 1, 1, 0]],
+    }
+    x = {key: np.array(value) for key, value in {**good, **change}.items()}
+    arguments = () if method == "predict" else ([1],)
+    with pytest.raises(ValueError, match=message):
+        getattr(tiny.classifier(), method)(x, *arguments, verbose=0)
+
+
+def test_rows_longer_than_the_positions_are_refused():
+    ids = np.full((1, 33), 5)
+    with pytest.raises(ValueError, match="33"):
+        tiny.classifier().predict({"token_ids": ids, "padding_mask": np.ones_like(ids)})
+
+
+def test_calling_the_model_on_text_says_what_to_do():
+    with pytest.raises(ValueError, match="predict"):
+        tiny.classifier()(["a good film"])
+
+
+def test_text_without_a_preprocessor_is_refused():
+    model = tiny.classifier(preprocessor=None)
+    with pytest.raises(ValueError, match="preprocessor"):
+        model.predict(TEXTS)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"labels": None}, "neither"),
+        ({"labels": ["one"]}, "one"),
+        ({"labels": ["a", "a"]}, "'a' twice"),
+        ({"labels": "ab"}, "list of names.*'ab'"),
+        ({"labels": [0, 1]}, "must be a string.*0"),
+        ({"num_classes": 3, "labels": ["a", "b"]}, "num_classes=3"),
+        ({"num_classes": 1}, "LABEL_0"),
+        ({"problem": "ranking"}, "ranking"),
+        ({"problem": "regression", "labels": ["a", "b"]}, "no classes"),
+    ],
+)
+def test_bad_heads_are_refused(arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        tiny.classifier(**arguments)
+
+
+def test_a_vocabulary_larger_than_the_embedding_is_refused():
+    with pytest.raises(ValueError, match="24.*10"):
+        kbert.BertClassifier(
+            tiny.backbone(vocabulary_size=10), tiny.preprocessor(), num_classes=2
+        )
+
+
+def test_a_preprocessor_longer_than_the_positions_is_refused():
+    with pytest.raises(ValueError, match="64 tokens for 32"):
+        tiny.classifier(preprocessor=tiny.preprocessor(max_sequence_length=64))
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "sparse_categorical_crossentropy",
+        keras.losses.SparseCategoricalCrossentropy(),
+        keras.losses.BinaryCrossentropy(),
+    ],
+)
+def test_a_loss_on_probabilities_is_refused(loss):
+    with pytest.raises(ValueError, match="logits"):
+        tiny.classifier().compile(loss=loss)
