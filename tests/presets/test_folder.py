@@ -12,6 +12,7 @@ import pytest
 
 from kbert import presets
 from kbert.files import sha256
+from tests.presets.conftest import FILES
 
 
 def age(preset, filename, seconds):

@@ -5,9 +5,7 @@ import os
 import pytest
 
 from kbert import presets
-
-FILES = {"config.json": b'{"vocab_size": 5}', "model.safetensors": b"weights"}
-
+from tests.presets.conftest import FILES
 
 # --- write_preset ------------------------------------------------------------------
 
