@@ -20,8 +20,8 @@ class BertTask(keras.Model):
     appendix A.3), fresh at each `fit`.
 
     The abstract class: a subclass builds the functional model, passes it to
-    `__init__`, compiles, and defines the methods down to `serving_outputs`. (Keras makes
-    instances of every base of a functional model, so that `abc` cannot be used.)
+    `__init__`, compiles, and defines the methods down to `serving_outputs`. (Keras
+    makes instances of every base of a functional model, so `abc` cannot be used.)
     """
 
     def encode_targets(self, y, count, *, training):
