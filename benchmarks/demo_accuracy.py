@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "examples" / "sentiment")]
 METHODS = ("kbert", "transformers")
 MARGIN = 0.01
 PRESET = "all_minilm_l6_en_uncased"
-EPOCHS, BATCH_SIZE, LEARNING_RATE, WARMUP = 1, 32, 5e-5, 0.1
+EPOCHS, BATCH_SIZE, LEARNING_RATE, WARMUP = 1, 32, 1e-4, 0.1
 POOL = 50  # batches, among which transformers' batches are sorted by length
 PACKAGES = ("keras", "numpy", "tensorflow", "torch", "transformers")
 

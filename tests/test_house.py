@@ -96,7 +96,7 @@ def test_public_names_fit_a_screen_without_code():
 
 
 def test_tests_mirror_kbert():
-    rooms = {path.name for path in house.PACKAGE.iterdir() if path.is_dir()}
+    rooms = {path.stem for path in house.PACKAGE.iterdir()}
     allowed = rooms | {"goldens", "examples", "benchmarks", "scripts"}
     folders = {path.name for path in (PROJECT / "tests").iterdir() if path.is_dir()}
     assert folders - {"__pycache__"} <= allowed

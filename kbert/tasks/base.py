@@ -175,10 +175,9 @@ class BertTask(keras.Model):
             steps_per_epoch: as in Keras; needed for a dataset of unknown length.
             validation_steps: the same for `validation_data`.
             validation_batch_size: as in Keras.
-            validation_freq: as in Keras.
+            validation_freq: the same.
 
-        Returns:
-            A `keras.callbacks.History`.
+        Returns: a `keras.callbacks.History`.
 
         Raises:
             ValueError: if the data are not what the task takes, before any training.
@@ -309,7 +308,7 @@ class BertTask(keras.Model):
     def freeze_backbone(self):
         """Leaves only the head to train."""
         self.backbone.trainable = False
-        self.train_function = None  # Keras would go on with the step it traced
+        self._compile_again()
 
     def enable_lora(self, rank):
         """Trains, of the backbone, only low-rank updates of query and value.
@@ -324,14 +323,15 @@ class BertTask(keras.Model):
         """
         lora.enable(self.backbone, self.lora_rank, rank)
         self.lora_rank = rank
+        self._compile_again()
+
+    def _compile_again(self):
+        """Makes the optimizer anew: the one there was knows the old weights."""
         optimizer = "auto"
-        if not self._automatic["optimizer"]:  # it knows the old weights only
+        if not self._automatic["optimizer"]:
             optimizer = type(self.optimizer).from_config(self.optimizer.get_config())
-        self.compile(
-            optimizer,
-            **self._compile_arguments,
-            learning_rate=self._automatic["learning_rate"],
-        )
+        rate = self._automatic["learning_rate"]
+        self.compile(optimizer, **self._compile_arguments, learning_rate=rate)
 
     # Saving --------------------------------------------------------------------------
 
@@ -366,7 +366,7 @@ class BertTask(keras.Model):
         LoRA is merged. An existing preset is replaced whole, or not at all.
 
         Args:
-            folder: path of the folder.
+            folder: its path.
 
         Raises:
             ValueError: if the task has no preprocessor.

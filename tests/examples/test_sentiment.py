@@ -66,14 +66,3 @@ def test_the_curve_holds_losses_of_single_steps_and_looks_now_and_then():
     whole = classifier.evaluate(texts, labels, verbose=0, return_dict=True)["loss"]
     assert np.mean(progress.losses) == pytest.approx(whole, abs=1e-5)
     assert np.std(progress.losses) > 0
-
-
-def test_the_picture_is_drawn(tmp_path):
-    pytest.importorskip("matplotlib")
-    import pictures
-
-    progress = curve.Curve([], [], 2)
-    progress.losses, progress.accuracies = [0.7, 0.6, 0.5], [(0, 0.5), (3, 0.8)]
-    path = tmp_path / "training.png"
-    pictures.draw(path, progress, np.array([[5, 1], [2, 9]]), tiny.LABELS)
-    assert path.read_bytes().startswith(b"\x89PNG")

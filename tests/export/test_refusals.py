@@ -24,7 +24,7 @@ def test_an_input_signature(tmp_path):
 
 def test_no_preprocessor(tmp_path):
     task = tiny.classifier(preprocessor=None)
-    with pytest.raises(ValueError, match="without a preprocessor"):
+    with pytest.raises(ValueError, match="BertClassifier without one"):
         task.export(tmp_path / "model")
 
 
