@@ -1,7 +1,8 @@
 """Fine-tune a BERT on film reviews, compare it, save it, serve it: `make demo`.
 
-Takes about nine minutes on two cores, without a GPU, and two more to install. All that it writes lies in
-demo_output/. Exits with 1 if fewer than 82 % of the held-out sentences are right.
+Takes about nine minutes on two cores, without a GPU, and two more to install.
+All that it writes lies in demo_output/. Exits with 1 if fewer than 82 % of the held-out
+sentences are right.
 """
 
 import argparse
