@@ -182,7 +182,7 @@ class BertTask(keras.Model):
         Raises:
             ValueError: if the data are not what the task takes, before any training.
         """
-        batch_size = batch_size or 32
+        batch_size = 32 if batch_size is None else batch_size
         data, arguments = fitting.arrange(
             self,
             (x, y, sample_weight),
@@ -193,16 +193,15 @@ class BertTask(keras.Model):
         )
         class_weight = class_weight and self.class_indices(class_weight)
         steps = steps_per_epoch or data.steps(batch_size)
-        jit_compile = self.jit_compile
-        told = compiling.prepare_run(
-            self,
-            self._automatic,
-            steps * (epochs - initial_epoch),
-            data.positions(batch_size),
-        )
-        if verbose != 0:
-            sys.stderr.writelines(f"{s}\n" for s in [data.truncated(), *told] if s)
-        try:
+        with fitting.leaving_intact(self):
+            told = compiling.prepare_run(
+                self,
+                self._automatic,
+                steps * (epochs - initial_epoch),
+                data.positions(batch_size),
+            )
+            if verbose != 0:
+                sys.stderr.writelines(f"{s}\n" for s in [data.truncated(), *told] if s)
             return super().fit(
                 **arguments,
                 epochs=epochs,
@@ -212,9 +211,6 @@ class BertTask(keras.Model):
                 initial_epoch=initial_epoch,
                 validation_freq=validation_freq,
             )
-        finally:
-            # Of training alone: `classify` would compile anew for every batch size.
-            self.jit_compile = jit_compile
 
     def evaluate(
         self,
@@ -239,6 +235,7 @@ class BertTask(keras.Model):
         arguments = {"x": x, "y": y, "sample_weight": sample_weight}
         if "_use_cached_eval_dataset" not in kwargs:  # else `fit` has prepared them
             data = feeding.prepare(self, x, y, sample_weight, steps=steps)
+            feeding.require_targets(data)
             arguments = data.evaluate_arguments(batch_size or 32)
         return super().evaluate(
             **{"batch_size": batch_size, "steps": steps, **arguments},

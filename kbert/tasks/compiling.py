@@ -69,7 +69,8 @@ def prepare_run(task, automatic, total_steps, positions) -> list[str]:
     told = []
     if automatic["optimizer"]:
         peak = automatic["learning_rate"]
-        task.compile_with(AdamW(WarmupLinearDecay(peak, total_steps)))
+        # At least one: `fit` may be asked for no epoch.
+        task.compile_with(AdamW(WarmupLinearDecay(peak, max(total_steps, 1))))
         told.append(
             f"New AdamW: {total_steps:,} steps, learning rate up to {peak:g} over the "
             "first tenth, then down to 0."

@@ -287,6 +287,16 @@ def prepare(task, x, y=None, sample_weight=None, *, steps=None, training=False):
     )
 
 
+def require_targets(data):
+    """Refuses texts or arrays without targets, where they are to be learned or judged.
+
+    Raises:
+        ValueError: if there are none.
+    """
+    if not isinstance(data, Stream) and data.y is None:
+        raise ValueError("`y` must hold a target for every text. Received: None.")
+
+
 def prepare_validation(task, data, *, steps=None):
     """Does the same for `validation_data`: a tuple with targets, or a dataset."""
     if isinstance(data, tuple):

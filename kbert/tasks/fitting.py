@@ -1,4 +1,8 @@
-"""The data of a whole `fit`: what to train on and what to validate on."""
+"""A whole `fit`: what it trains and validates on, and what it leaves behind."""
+
+import contextlib
+
+import keras
 
 from kbert.tasks import feeding
 
@@ -22,6 +26,7 @@ def arrange(task, data, held_out, batch_sizes, steps, shuffle):
     """
     steps_per_epoch, validation_steps = steps
     data = feeding.prepare(task, *data, steps=steps_per_epoch, training=True)
+    feeding.require_targets(data)
     if isinstance(held_out, int | float):
         data, held_out = data.split(held_out) if held_out else (data, None)
     else:
@@ -34,3 +39,23 @@ def arrange(task, data, held_out, batch_sizes, steps, shuffle):
     if held_out is not None:
         arguments |= held_out.validation_arguments(batch_sizes[1])
     return data, arguments
+
+
+@contextlib.contextmanager
+def leaving_intact(task):
+    """Brings back, when a `fit` ends or fails, what Keras leaves changed.
+
+    XLA stays on for training alone: `classify` would compile anew for every batch size.
+    On JAX Keras keeps the weights outside the model within an epoch; an interrupted
+    run would lose them.
+
+    Args:
+        task: the `BertTask`.
+    """
+    jit_compile = task.jit_compile
+    try:
+        yield
+    finally:
+        task.jit_compile = jit_compile
+        if keras.backend.backend() == "jax":
+            task.jax_state_sync()

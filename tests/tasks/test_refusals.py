@@ -27,6 +27,7 @@ def logits(model, x=TEXTS[:5]):
         (TEXTS, [-1] * 24, "-1"),
         (TEXTS, ["positive"] * 24, "at least two classes"),
         (["a", 3], LABELS[:2], "int"),
+        (TEXTS, None, "`y` must hold a target"),
         (None, None, "None"),
     ],
 )
@@ -62,6 +63,22 @@ def test_bad_arrays_are_refused(change, message, method):
     arguments = () if method == "predict" else ([1],)
     with pytest.raises(ValueError, match=message):
         getattr(tiny.classifier(), method)(x, *arguments, verbose=0)
+
+
+def test_evaluate_needs_targets(trained):
+    with pytest.raises(ValueError, match="`y` must hold a target"):
+        trained.evaluate(TEXTS, verbose=0)
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_batch_sizes_are_positive(size):
+    with pytest.raises(ValueError, match=f"positive. Received: {size}"):
+        tiny.classifier().fit(TEXTS, LABELS, batch_size=size, verbose=0)
+
+
+def test_steps_go_with_a_dataset(trained):
+    with pytest.raises(ValueError, match="steps=1"):
+        trained.predict(TEXTS, steps=1)
 
 
 def test_rows_longer_than_the_positions_are_refused():

@@ -227,3 +227,26 @@ def test_mixed_bfloat16_trains(tmp_path):
     again = keras.saving.load_model(tmp_path / "bf16.keras")
     assert again.backbone.pooler.dense.compute_dtype == "bfloat16"
     np.testing.assert_allclose(logits(again), logits(model), atol=1e-6)
+
+
+def test_an_interrupted_run_keeps_what_it_learned():
+    model = tiny.classifier()
+    model.compile(learning_rate=1e-2)
+    before = np.array(model.head.kernel)
+
+    def interrupt(batch, logs):
+        if batch == 1:
+            raise KeyboardInterrupt
+
+    stop = keras.callbacks.LambdaCallback(on_train_batch_end=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(TEXTS, LABELS, batch_size=8, callbacks=[stop], verbose=0)
+    assert np.isfinite(logits(model)).all()
+    assert np.abs(np.array(model.head.kernel) - before).max() > 0
+
+
+def test_no_epoch_is_no_training():
+    model = tiny.classifier()
+    before = np.array(model.head.kernel)
+    model.fit(TEXTS, LABELS, epochs=0, verbose=0)
+    np.testing.assert_array_equal(np.array(model.head.kernel), before)
