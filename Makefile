@@ -13,6 +13,9 @@ PINNED := $(PIP) --constraint constraints.txt
 DATA := $(PIP) --no-deps --require-hashes --only-binary :all: --requirement
 VERSIONS := pyproject.toml constraints.txt
 
+# Environments are made two at a time; nothing else runs beside another thing.
+MAKEFLAGS += --jobs=2
+
 .DELETE_ON_ERROR:
 .PHONY: help demo test $(BACKENDS:%=test-%) test-wheel bench lint format map clean
 
