@@ -15,9 +15,8 @@ _PROBABILITY_LOSSES = (
 )
 
 
-# Of XLA on TensorFlow's CPU, rough and on the side of not compiling: in a training
-# step of MiniLM's shape it saved from nothing to a third of the time, and compiling
-# took seconds for each layer and shape.
+# Of XLA on TensorFlow's CPU: estimates on the side of not compiling, from runs of
+# MiniLM on a busy machine that spread widely.
 _SAVED_SHARE = 0.1
 _COMPILATION_SECONDS = 2.5
 _SHAPES = 4
