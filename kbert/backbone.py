@@ -1,6 +1,8 @@
 """The encoder of the paper: embeddings, L layers, pooler."""
 
 import dataclasses
+import os
+import warnings
 
 import keras
 import numpy as np
@@ -11,12 +13,18 @@ from kbert.checkpoints import folder
 from kbert.config import BertConfig
 from kbert.layers import BertEmbeddings, BertEncoderLayer, BertPooler
 
+# A pass of XLA that, on a CPU, lets it merge what `remat` computes twice.
+_REMAT_FLAG = "--xla_disable_hlo_passes=cse_barrier_expander"
+
 
 @keras.saving.register_keras_serializable(package="kbert")
 class BertBackbone(keras.Model):
     """BERT without a head (Devlin et al. 2018, section 3).
 
     Args: the fields of `kbert.BertConfig`, which explains and checks them, and
+        remat: whether training keeps only the input of every encoder layer and computes
+            the rest again for the gradients (Chen et al. 2016,
+            https://arxiv.org/abs/1604.06174): less memory, more time.
         dtype: dtype or dtype policy of every layer, e.g. "mixed_bfloat16".
 
     Call arguments, a dictionary:
@@ -59,16 +67,19 @@ class BertBackbone(keras.Model):
         layer_norm_epsilon=1e-12,
         initializer_range=0.02,
         pad_token_id=0,
+        remat=False,
         dtype=None,
         trainable=True,
         name=None,
         **kwargs,
     ):
         arguments = locals()
+        if remat:
+            _warn_of_xla()
         config = BertConfig(
             **{f.name: arguments[f.name] for f in dataclasses.fields(BertConfig)}
         )
-        embeddings, encoder_layers, pooler = _layers(config, dtype)
+        embeddings, encoder_layers, pooler = _layers(config, remat, dtype)
         inputs = {
             key: keras.Input((None,), dtype="int32", name=key)
             for key in ("token_ids", "segment_ids", "padding_mask")
@@ -85,6 +96,7 @@ class BertBackbone(keras.Model):
         self.embeddings = embeddings
         self.encoder_layers = encoder_layers
         self.pooler = pooler
+        self.remat = remat
         self.dtype_policy = keras.dtype_policies.get(dtype)
         self.trainable = trainable
 
@@ -131,6 +143,7 @@ class BertBackbone(keras.Model):
             "trainable": self.trainable,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             **dataclasses.asdict(self.config),
+            "remat": self.remat,
             "frozen": frozen_paths(self),
         }
 
@@ -144,13 +157,16 @@ class BertBackbone(keras.Model):
         return backbone
 
     @classmethod
-    def from_preset(cls, preset, *, load_weights=True, dtype=None, name=None):
+    def from_preset(
+        cls, preset, *, load_weights=True, remat=False, dtype=None, name=None
+    ):
         """Builds the encoder of a preset.
 
         Args:
             preset: a built-in name, or a folder with a BERT of whatever head.
             load_weights: False for random weights; then nothing but the architecture
                 is read.
+            remat: as for the constructor.
             dtype: dtype or dtype policy of every layer.
             name: of the model.
 
@@ -159,15 +175,15 @@ class BertBackbone(keras.Model):
         """
         found = presets.find_preset(preset)
         config = BertConfig.from_hugging_face(found.read_json("config.json"))
-        backbone = cls.from_architecture(config, dtype=dtype, name=name)
+        backbone = cls.from_architecture(config, remat=remat, dtype=dtype, name=name)
         if load_weights:
             folder.load_preset(found, {v.path: v for v in backbone.weights})
         return backbone
 
     @classmethod
-    def from_architecture(cls, config, *, dtype=None, name=None):
+    def from_architecture(cls, config, *, remat=False, dtype=None, name=None):
         """Builds the encoder of a `BertConfig`, with random weights."""
-        return cls(**dataclasses.asdict(config), dtype=dtype, name=name)
+        return cls(**dataclasses.asdict(config), remat=remat, dtype=dtype, name=name)
 
     def _intermediate(self, inputs):
         check_inputs(inputs, self.config)
@@ -251,7 +267,22 @@ def check_inputs(inputs, config):
             )
 
 
-def _layers(config, dtype):
+def _warn_of_xla():
+    """Warns where XLA would compute nothing again: on JAX's CPU, with its defaults."""
+    if keras.backend.backend() != "jax" or _REMAT_FLAG in os.environ.get(
+        "XLA_FLAGS", ""
+    ):
+        return
+    if all(device.startswith("cpu") for device in keras.distribution.list_devices()):
+        warnings.warn(
+            "On a CPU XLA merges the second computation of `remat` with the first, so "
+            "no memory is saved. Set this before Python starts: "
+            f"XLA_FLAGS={_REMAT_FLAG}",
+            stacklevel=3,
+        )
+
+
+def _layers(config, remat, dtype):
     """Returns the embeddings, the list of encoder layers, and the pooler."""
     embeddings = BertEmbeddings(
         config.vocabulary_size,
@@ -274,6 +305,7 @@ def _layers(config, dtype):
             config.attention_dropout,
             config.layer_norm_epsilon,
             config.initializer_range,
+            remat,
             dtype=dtype,
             name=f"encoder_layer_{index}",
         )

@@ -4,7 +4,9 @@ import keras
 import numpy as np
 import pytest
 
+from kbert.preprocessing import rows
 from tests import random_bert
+from tests.preprocessing import toy
 
 # Five texts, as long as 3, 2, 3, 5 and 4, in rows of eight.
 PACKED = np.array(
@@ -32,9 +34,9 @@ def lay(numbers, where, seed):
     return values | {"first_positions": np.array(flat, "int32")}
 
 
-def task(seed=0):
-    """Returns a model with four inputs and a number a text."""
-    backbone = random_bert.make(dropout=0.0, attention_dropout=0.0)
+def task(**sizes):
+    """Returns a model with four inputs and two numbers a text."""
+    backbone = random_bert.make(dropout=0.0, attention_dropout=0.0, **sizes)
     inputs = {
         key: keras.Input((None,), dtype="int32", name=key)
         for key in ("token_ids", "segment_ids", "padding_mask")
@@ -83,6 +85,25 @@ def test_gradients_equal_one_text_a_row(layout):
         np.testing.assert_allclose(found[1][path], gradient, atol=1e-5)
         if not path.endswith("key/bias"):  # which a softmax does not see
             assert np.abs(gradient).max() > 1e-4, path
+
+
+def test_lengths_from_3_to_512():
+    random = np.random.RandomState(7)
+    lengths = np.array([512, 3, 3, 511, *random.randint(3, 513, 8)])
+    encoded = toy.encoded(lengths)  # every third a pair
+    texts = np.arange(len(lengths))
+    targets = random.normal(size=(len(lengths), 2)).astype("float32")
+    outputs, gradients = [], []
+    packed = rows.best_fit(lengths, 512)
+    assert packed.num_rows < len(lengths)
+    for placement in (packed, rows.one_a_row(len(lengths), 512)):
+        values = rows.lay(encoded, texts, placement, pad_id=0)
+        model, _ = task(vocabulary_size=100, max_sequence_length=512)
+        outputs.append(random_bert.as_array(model(values)))
+        gradients.append(random_bert.trained_once(model, values, targets))
+    np.testing.assert_allclose(outputs[0], outputs[1], atol=1e-5)
+    for path, gradient in gradients[1].items():
+        np.testing.assert_allclose(gradients[0][path], gradient, atol=1e-5)
 
 
 @pytest.mark.parametrize("text", range(5))

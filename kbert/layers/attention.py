@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kbert.layers.dropout import dropped
 from kbert.layers.projection import BertProjection
 
 
@@ -70,22 +71,21 @@ class BertSelfAttention(keras.layers.Layer):
             layer.build(x_shape)
         self.built = True
 
-    def call(self, x, mask, training=None):
-        """Attends; see the class for shapes."""
-        query, key, value = (
-            self._split_heads(project(x))
-            for project in (self.query, self.key, self.value)
-        )
+    def call(self, x, mask, training=None, seed=None):
+        """Attends; see the class for shapes, `layers.dropout.dropped` for the seed."""
+        query, key, value = self._heads(x, self.query, self.key, self.value)
         if training and self.dropout > 0:
-            weights = self.dropout_layer(_softmax(query, key, mask), training=True)
+            weights = _softmax(query, key, mask)
+            weights = dropped(self.dropout_layer, weights, training, seed)
             y = ops.einsum("bnst,btnd->bsnd", weights, value)
         else:
             y = ops.dot_product_attention(query, key, value, mask=mask)
-        return self.output_projection(ops.reshape(y, ops.shape(x)))
+        y = self.output_projection(flattened(y, self.hidden_dim))
+        return ops.reshape(y, ops.shape(x))
 
     def probabilities(self, x, mask):
         """Returns the attention probabilities, float (B, N, S, S), without dropout."""
-        query, key = self._split_heads(self.query(x)), self._split_heads(self.key(x))
+        query, key = self._heads(x, self.query, self.key)
         return _softmax(query, key, mask)
 
     def compute_output_shape(self, x_shape, mask_shape=None):
@@ -102,10 +102,22 @@ class BertSelfAttention(keras.layers.Layer):
             "initializer_range": self.initializer_range,
         }
 
-    def _split_heads(self, x):
-        head_dim = self.hidden_dim // self.num_heads
+    def _heads(self, x, *projections):
+        """Returns a projection each, split into heads: float (B, S, N, D)."""
         batch, length = ops.shape(x)[0], ops.shape(x)[1]
-        return ops.reshape(x, (batch, length, self.num_heads, head_dim))  # (B, S, N, D)
+        head_dim = self.hidden_dim // self.num_heads
+        shape = (batch, length, self.num_heads, head_dim)
+        flat = flattened(x, self.hidden_dim)
+        return [ops.reshape(project(flat), shape) for project in projections]
+
+
+def flattened(x, width):
+    """Returns (..., width) as (positions, width).
+
+    On two axes TensorFlow fuses a dense layer with its bias and gelu; on more it does
+    not (on a CPU a tenth of a forward pass).
+    """
+    return ops.reshape(x, (-1, width))
 
 
 def _softmax(query, key, mask):

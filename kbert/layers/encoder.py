@@ -1,8 +1,10 @@
 """One post-norm layer of the Transformer encoder (Vaswani et al. 2017, section 3.1)."""
 
 import keras
+from keras import ops
 
-from kbert.layers.attention import BertSelfAttention
+from kbert.layers.attention import BertSelfAttention, flattened
+from kbert.layers.dropout import dropped
 
 # Keras's gelu has one name for two functions; every other activation goes by name.
 _APPROXIMATE_GELU = {"gelu": False, "gelu_tanh": True}
@@ -21,6 +23,9 @@ class BertEncoderLayer(keras.layers.Layer):
         attention_dropout: rate on the attention probabilities.
         layer_norm_epsilon: epsilon of both normalisations.
         initializer_range: standard deviation of the truncated normal initialiser.
+        remat: whether training keeps only the layer's input and computes the rest a
+            second time for the gradients: less memory for more time. Dropout draws
+            the same masks both times.
 
     Call arguments:
         x: float (B, S, H).
@@ -40,9 +45,11 @@ class BertEncoderLayer(keras.layers.Layer):
         attention_dropout=0.1,
         layer_norm_epsilon=1e-12,
         initializer_range=0.02,
+        remat=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.remat = remat
         self.hidden_dim = hidden_dim
         self.num_heads = num_heads
         self.intermediate_dim = intermediate_dim
@@ -94,10 +101,30 @@ class BertEncoderLayer(keras.layers.Layer):
 
     def call(self, x, mask, training=None):
         """Encodes; see the class for shapes."""
-        y = self.attention(x, mask, training=training)
-        x = self.attention_norm(x + self.dropout_layer(y, training=training))
-        y = self.output_projection(activate(self.intermediate(x), self.activation))
-        return self.output_norm(x + self.dropout_layer(y, training=training))
+        if not (training and self.remat):
+            return self._encode(x, mask, training)
+        # Drawn out here, so that the second pass is given the seeds of the first.
+        seeds = []
+        if self.attention.dropout > 0:
+            seeds.append(self.attention.dropout_layer.seed_generator.next())
+        if self.dropout > 0:
+            seeds += [self.dropout_layer.seed_generator.next() for _ in range(2)]
+        # The mask is no argument: TensorFlow would want a gradient of its booleans.
+        encode = keras.remat(lambda x, *seeds: self._encode(x, mask, True, seeds))
+        return encode(x, *seeds)
+
+    def _encode(self, x, mask, training, seeds=()):
+        """Encodes with seeds drawn before: of the attention, then of the two sums."""
+        first, second = seeds[-2:] if self.dropout > 0 and seeds else (None, None)
+        own = seeds[0] if self.attention.dropout > 0 and seeds else None
+        y = self.attention(x, mask, training=training, seed=own)
+        y = dropped(self.dropout_layer, y, training, first)
+        x = self.attention_norm(x + y)
+        y = self.intermediate(flattened(x, self.hidden_dim))
+        y = self.output_projection(activate(y, self.activation))
+        y = ops.reshape(y, ops.shape(x))
+        y = dropped(self.dropout_layer, y, training, second)
+        return self.output_norm(x + y)
 
     def compute_output_shape(self, x_shape, mask_shape=None):
         """Returns the shape of `x`."""
@@ -115,6 +142,7 @@ class BertEncoderLayer(keras.layers.Layer):
             "attention_dropout": self.attention_dropout,
             "layer_norm_epsilon": self.layer_norm_epsilon,
             "initializer_range": self.initializer_range,
+            "remat": self.remat,
         }
 
 

@@ -4,7 +4,6 @@ import keras
 import numpy as np
 
 from kbert.config import BertConfig
-from kbert.preprocessing.batching import collate
 from kbert.preprocessing.graph_packing import TextGraph, as_tensors, is_symbolic
 from kbert.preprocessing.packing import (
     EncodedTexts,
@@ -19,6 +18,7 @@ from kbert.preprocessing.raw_text import (
     read_raw,
     split_pair,
 )
+from kbert.preprocessing.rows import lay, one_a_row
 from kbert.presets import find_preset
 from kbert.tokenization.wordpiece import BertTokenizer
 
@@ -154,8 +154,9 @@ class BertPreprocessor(keras.layers.Layer):
         texts = read_raw(x)
         encoded = self._encode(texts)
         width = self.sequence_length or int(encoded.lengths.max())
-        rows = np.arange(len(encoded))
-        batch = collate(encoded, rows, width, self.tokenizer.pad_id)
+        count = len(encoded)
+        placement = one_a_row(count, width)
+        batch = lay(encoded, np.arange(count), placement, self.tokenizer.pad_id)
         del batch["first_positions"]  # that of the tasks' batches
         if texts.scalar:
             batch = {name: array[0] for name, array in batch.items()}

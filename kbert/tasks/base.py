@@ -1,13 +1,15 @@
 """What every task is: a head on a backbone, with raw text in and answers out."""
 
-import sys
+import dataclasses
 from typing import Any
 
 import keras
 
 from kbert.backbone import check_inputs, freeze, frozen_paths
+from kbert.preprocessing.layouts import check_rows
 from kbert.preprocessing.raw_text import is_raw
 from kbert.tasks import compiling, feeding, fitting, lora, saving
+from kbert.tasks.compiling import is_auto
 from kbert.training.optimizer import AdamW
 
 
@@ -89,50 +91,53 @@ class BertTask(keras.Model):
         metrics="auto",
         *,
         learning_rate=5e-5,
+        rows="auto",
         **kwargs,
     ):
         """Chooses optimizer, loss and metrics; "auto" leaves the choice to kbert.
 
         Args:
-            optimizer: a Keras optimizer; "auto" is `kbert.AdamW` with a new schedule
-                at each `fit`.
+            optimizer: a Keras optimizer; "auto" is a new `kbert.AdamW` for each `fit`.
             loss: a loss on logits; "auto" is the task's.
             metrics: a list of metrics on logits; "auto" is the task's.
             learning_rate: peak of the automatic schedule; the paper takes the best
                 of 5e-5, 4e-5, 3e-5 and 2e-5.
+            rows: "packed" to lay several texts a row, which computes the same without
+                padding; "single" for one; "auto" for what costs less.
             **kwargs: the rest of `keras.Model.compile`. `jit_compile="auto"` on the
                 TensorFlow backend is decided by `fit`, which says so.
 
         Raises:
-            ValueError: if the loss takes probabilities.
+            ValueError: if the loss takes probabilities, or `rows` is unknown.
         """
         compiling.check_loss(loss)
-        self._automatic = {
-            "optimizer": compiling.is_auto(optimizer),
-            "learning_rate": learning_rate,
-            "jit_compile": kwargs.get("jit_compile", "auto") == "auto",
-        }
-        if self._automatic["optimizer"]:
-            optimizer = None  # made by `fit`, which knows the steps
-        self._compile_arguments = {
-            "loss": self.default_loss() if compiling.is_auto(loss) else loss,
-            "metrics": self.default_metrics()
-            if compiling.is_auto(metrics)
-            else metrics,
-            **kwargs,
-        }
-        super().compile(optimizer=optimizer, **self._compile_arguments)
+        check_rows(rows)
+        self.choices = compiling.Choices(
+            own_optimizer=is_auto(optimizer),
+            own_jit_compile=kwargs.get("jit_compile", "auto") == "auto",
+            learning_rate=learning_rate,
+            rows=rows,
+            arguments={
+                "loss": self.default_loss() if is_auto(loss) else loss,
+                "metrics": self.default_metrics() if is_auto(metrics) else metrics,
+                **kwargs,
+            },
+        )
+        # `fit` makes the automatic one, knowing the steps.
+        self.compile_with(None if self.choices.own_optimizer else optimizer)
 
     def get_compile_config(self):
         """Returns what `compile` was given, and what was left to kbert."""
-        return {**super().get_compile_config(), "automatic": self._automatic}
+        kept = dataclasses.asdict(dataclasses.replace(self.choices, arguments={}))
+        return {**super().get_compile_config(), "automatic": kept}
 
     def compile_from_config(self, config):
         """Compiles as `get_compile_config` described."""
         config = keras.saving.deserialize_keras_object(config)
-        automatic = config.pop("automatic")
-        self.compile(**config, learning_rate=automatic["learning_rate"])
-        self._automatic = automatic
+        kept = config.pop("automatic")
+        self.compile(**config, learning_rate=kept["learning_rate"], rows=kept["rows"])
+        kept["arguments"] = self.choices.arguments
+        self.choices = compiling.Choices(**kept)
         if self.optimizer is not None:
             self.optimizer.build(self.trainable_variables)
 
@@ -182,32 +187,23 @@ class BertTask(keras.Model):
         Raises:
             ValueError: if the data are not what the task takes, before any training.
         """
-        batch_size = 32 if batch_size is None else batch_size
-        data, arguments = fitting.arrange(
-            self,
-            (x, y, sample_weight),
-            validation_data if validation_data is not None else validation_split,
-            (batch_size, validation_batch_size or batch_size),
-            (steps_per_epoch, validation_steps),
-            shuffle,
-        )
-        class_weight = class_weight and self.class_indices(class_weight)
-        steps = steps_per_epoch or data.steps(batch_size)
         with fitting.leaving_intact(self):
-            told = compiling.prepare_run(
+            arguments = fitting.prepare_fit(
                 self,
-                self._automatic,
-                steps * (epochs - initial_epoch),
-                data.positions(batch_size),
+                (x, y, sample_weight),
+                validation_data if validation_data is not None else validation_split,
+                batch_sizes=(batch_size, validation_batch_size),
+                steps=(steps_per_epoch, validation_steps),
+                epochs=epochs - initial_epoch,
+                shuffle=shuffle,
+                verbose=verbose,
             )
-            if verbose != 0:
-                sys.stderr.writelines(f"{s}\n" for s in [data.truncated(), *told] if s)
             return super().fit(
                 **arguments,
                 epochs=epochs,
                 verbose=verbose,
                 callbacks=callbacks,
-                class_weight=class_weight,
+                class_weight=class_weight and self.class_indices(class_weight),
                 initial_epoch=initial_epoch,
                 validation_freq=validation_freq,
             )
@@ -236,7 +232,8 @@ class BertTask(keras.Model):
         if "_use_cached_eval_dataset" not in kwargs:  # else `fit` has prepared them
             data = feeding.prepare(self, x, y, sample_weight, steps=steps)
             feeding.require_targets(data)
-            arguments = data.evaluate_arguments(batch_size or 32)
+            arguments = data.evaluate_arguments(batch_size)
+            fitting.tell(verbose, fitting.described(arguments["x"]))
         return super().evaluate(
             **{"batch_size": batch_size, "steps": steps, **arguments},
             verbose=verbose,
@@ -252,7 +249,8 @@ class BertTask(keras.Model):
 
         Args:
             x: as for `fit`, without targets.
-            batch_size: texts a step, 32 by default.
+            batch_size: texts a step, on average; by default as many as make about
+                2,048 tokens, and 32 at least.
             verbose: as in Keras.
             steps: as in Keras; it goes with a dataset.
             callbacks: as in Keras.
@@ -260,7 +258,8 @@ class BertTask(keras.Model):
         data = feeding.prepare(self, x, steps=steps)
         if steps is not None and not isinstance(data, feeding.Stream):
             raise ValueError(f"`steps` goes with a dataset. Received: steps={steps}.")
-        arguments = data.predict_arguments(batch_size or 32)
+        arguments = data.predict_arguments(batch_size)
+        fitting.tell(verbose, fitting.described(arguments["x"]))
         outputs = super().predict(
             **{"steps": steps, **arguments}, verbose=verbose, callbacks=callbacks
         )
@@ -276,7 +275,7 @@ class BertTask(keras.Model):
         x, y, sample_weight = feeding.prepare(self, x, y, sample_weight).single_batch()
         class_weight = class_weight and self.class_indices(class_weight)
         if self.optimizer is None:
-            self.compile_with(AdamW(self._automatic["learning_rate"]))
+            self.compile_with(AdamW(self.choices.learning_rate))
         return super().train_on_batch(x, y, sample_weight, class_weight, return_dict)
 
     def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
@@ -298,7 +297,7 @@ class BertTask(keras.Model):
 
     def compile_with(self, optimizer):
         """Compiles as before, but with another optimizer."""
-        super().compile(optimizer=optimizer, **self._compile_arguments)
+        super().compile(optimizer=optimizer, **self.choices.arguments)
 
     # Freezing and LoRA ---------------------------------------------------------------
 
@@ -325,10 +324,14 @@ class BertTask(keras.Model):
     def _compile_again(self):
         """Makes the optimizer anew: the one there was knows the old weights."""
         optimizer = "auto"
-        if not self._automatic["optimizer"]:
+        if not self.choices.own_optimizer:
             optimizer = type(self.optimizer).from_config(self.optimizer.get_config())
-        rate = self._automatic["learning_rate"]
-        self.compile(optimizer, **self._compile_arguments, learning_rate=rate)
+        self.compile(
+            optimizer,
+            **self.choices.arguments,
+            learning_rate=self.choices.learning_rate,
+            rows=self.choices.rows,
+        )
 
     # Saving --------------------------------------------------------------------------
 

@@ -268,6 +268,7 @@ class BertClassifier(BertTask):
         sequence_length=None,
         long_text=None,
         dropout=None,
+        remat=False,
         dtype=None,
         name=None,
     ):
@@ -286,6 +287,7 @@ class BertClassifier(BertTask):
             sequence_length: longest text in tokens; None for what the preset says, or
                 else the model's positions.
             long_text: "truncate" or "head_tail"; None for what the preset says.
+            remat: True to train in less memory and more time, see `BertBackbone`.
             dtype: dtype or dtype policy, e.g. "mixed_bfloat16".
             name: of the model.
 
@@ -297,7 +299,9 @@ class BertClassifier(BertTask):
         )
         saved = _saved_head(parts.config)
         asked = _asked_head(saved, labels, num_classes, problem)
-        backbone = BertBackbone.from_architecture(parts.architecture, dtype=dtype)
+        backbone = BertBackbone.from_architecture(
+            parts.architecture, remat=remat, dtype=dtype
+        )
         classifier = cls(
             backbone, parts.preprocessor, **asked, dropout=dropout, name=name
         )

@@ -1,7 +1,10 @@
 """Choices that `compile` leaves to kbert."""
 
+import dataclasses
+
 import keras
 
+from kbert.preprocessing.layouts import choose_layout
 from kbert.training.optimizer import AdamW
 from kbert.training.schedules import WarmupLinearDecay
 
@@ -19,8 +22,31 @@ _PROBABILITY_LOSSES = (
 # MiniLM on a busy machine that spread widely.
 _SAVED_SHARE = 0.1
 _COMPILATION_SECONDS = 2.5
+_FORWARD_SECONDS = 0.3
 _SHAPES = 4
 _FLOPS_A_SECOND = 100e9
+
+
+@dataclasses.dataclass(frozen=True)
+class Choices:
+    """What `BertTask.compile` was asked for.
+
+    An object of its own, since Keras takes metrics in a model's dictionaries and lists
+    for further metrics of the model.
+
+    Args:
+        own_optimizer: whether the optimizer is left to kbert.
+        own_jit_compile: the same for `jit_compile`.
+        learning_rate: peak of kbert's own schedule.
+        rows: how texts are laid, one of `preprocessing.layouts.ROWS`.
+        arguments: of `keras.Model.compile`, but for the optimizer.
+    """
+
+    own_optimizer: bool
+    own_jit_compile: bool
+    learning_rate: float
+    rows: str
+    arguments: dict
 
 
 def is_auto(value) -> bool:
@@ -53,28 +79,27 @@ def check_loss(loss):
         )
 
 
-def prepare_run(task, automatic, total_steps, positions) -> list[str]:
+def prepare_run(task, total_steps, positions) -> list[str]:
     """Compiles what was left to kbert, for a run of `total_steps`.
 
     Args:
         task: the `BertTask`.
-        automatic: what was left to kbert; see `BertTask.compile`.
         total_steps: optimizer steps of the run.
         positions: as for `choose_jit`.
 
     Returns:
         Sentences on what was chosen.
     """
-    told = []
-    if automatic["optimizer"]:
-        peak = automatic["learning_rate"]
+    told, choices = [], task.choices
+    if choices.own_optimizer:
+        peak = choices.learning_rate
         # At least one: `fit` may be asked for no epoch.
         task.compile_with(AdamW(WarmupLinearDecay(peak, max(total_steps, 1))))
         told.append(
             f"New AdamW: {total_steps:,} steps, learning rate up to {peak:g} over the "
             "first tenth, then down to 0."
         )
-    if automatic["jit_compile"]:
+    if choices.own_jit_compile:
         told.append(choose_jit(task, total_steps, positions))
     return told
 
@@ -108,6 +133,61 @@ def choose_jit(task, total_steps, positions) -> str:
         f"{'XLA' if task.jit_compile else 'No XLA'}: compiling would take about "
         f"{spent:.0f} s and save about {saved:.0f} s."
     )
+
+
+def layout_for(task, training, lengths, batch_size, epochs):
+    """Chooses how the texts of a run are laid into rows.
+
+    Args:
+        task: the `BertTask`, compiled for the run.
+        training: whether the run is a `fit`.
+        lengths: tokens of every text, integers `(N,)`.
+        batch_size: texts a batch.
+        epochs: how often the texts are gone through.
+
+    Returns:
+        A `SingleRows` or `PackedRows`.
+
+    Raises:
+        ValueError: if rows are to be packed under a distribution strategy.
+    """
+    rows = task.choices.rows
+    if is_distributed(task):
+        if rows == "packed":
+            raise ValueError(
+                "Under a distribution strategy every replica needs whole rows, and "
+                'their texts in step: use `compile(rows="single")` or "auto". '
+                "Received: rows='packed'."
+            )
+        rows = "single"
+    config = task.backbone.config
+    return choose_layout(
+        lengths,
+        batch_size,
+        rows=rows,
+        max_width=config.max_sequence_length,
+        hidden_dim=config.hidden_dim,
+        shape_price=_shape_price(task, training) / epochs,
+    )
+
+
+def is_distributed(task) -> bool:
+    """Whether Keras or TensorFlow splits every batch among devices."""
+    if keras.distribution.distribution() is not None:
+        return True
+    strategy = getattr(task, "distribute_strategy", None)  # TensorFlow's alone
+    return strategy is not None and strategy.num_replicas_in_sync > 1
+
+
+def _shape_price(task, training) -> float:
+    """Returns the positions that could be computed while a shape is compiled."""
+    compiles = keras.backend.backend() == "jax" or task.jit_compile
+    if not compiles or task.run_eagerly or keras.backend.backend() == "torch":
+        return 0.0
+    layers = task.backbone.encoder_layers
+    weights = sum(layer.count_params() for layer in layers)
+    seconds = len(layers) * (_COMPILATION_SECONDS if training else _FORWARD_SECONDS)
+    return seconds * _FLOPS_A_SECOND / ((6 if training else 2) * weights)
 
 
 def _has_gpu() -> bool:

@@ -1,247 +1,20 @@
 """From what a user passes to `fit` to what Keras's `fit` takes."""
 
-import dataclasses
-import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+import functools
+from collections.abc import Iterable, Mapping
 
 import keras
 import numpy as np
 
 from kbert.backbone import check_inputs
-from kbert.preprocessing.batching import TextBatches, collate
 from kbert.preprocessing.labels import check_weights
-from kbert.preprocessing.packing import EncodedTexts
 from kbert.preprocessing.raw_text import is_raw
 from kbert.preprocessing.streaming import StreamedBatches, StreamWidths
+from kbert.tasks.compiling import layout_for
+from kbert.tasks.feeds import Arrays, Stream, Texts
 
 # Widths of a stream's batches, whose texts are not known in advance.
 _STREAM_WIDTHS = (16, 32, 64, 128, 256, 512)
-
-
-@dataclasses.dataclass(frozen=True)
-class Texts:
-    """N encoded texts with their targets.
-
-    Args:
-        encoded: the texts as ids.
-        y: targets, (N, …), or None.
-        sample_weight: float (N,), or None.
-        pad_id: fills unused positions.
-    """
-
-    encoded: EncodedTexts
-    y: np.ndarray | None
-    sample_weight: np.ndarray | None
-    pad_id: int
-
-    def split(self, fraction) -> tuple["Texts", "Texts"]:
-        """Returns all but the last `fraction` of the texts, and those."""
-        first, last = _parts(len(self.encoded), fraction)
-        return self._select(first), self._select(last)
-
-    def steps(self, batch_size) -> int:
-        """Returns the steps of an epoch."""
-        return math.ceil(len(self.encoded) / batch_size)
-
-    def positions(self, batch_size) -> float:
-        """Returns the positions of a batch, on average and without padding."""
-        return float(self.encoded.lengths.mean()) * batch_size
-
-    def batches(self, batch_size, *, shuffle=False, keep_shape=False) -> TextBatches:
-        """Returns the batches of an epoch."""
-        return TextBatches(
-            self.encoded,
-            self.y,
-            self.sample_weight,
-            batch_size=batch_size,
-            shuffle=shuffle,
-            pad_id=self.pad_id,
-            keep_shape=keep_shape,
-        )
-
-    def fit_arguments(self, batch_size, shuffle) -> dict:
-        """Returns the data arguments of Keras's `fit`."""
-        return {"x": self.batches(batch_size, shuffle=shuffle), "shuffle": False}
-
-    def evaluate_arguments(self, batch_size) -> dict:
-        """Returns the data arguments of Keras's `evaluate`."""
-        return {"x": self.batches(batch_size)}
-
-    def validation_arguments(self, batch_size) -> dict:
-        """Returns the validation arguments of Keras's `fit`."""
-        return {"validation_data": self.batches(batch_size)}
-
-    def predict_arguments(self, batch_size) -> dict:
-        """Returns the data arguments of Keras's `predict`."""
-        return {"x": self.batches(batch_size, keep_shape=True)}
-
-    def restore(self, outputs, arguments) -> np.ndarray:
-        """Puts the rows that `predict` returned into the order of the texts."""
-        return arguments["x"].restore(outputs)
-
-    def single_batch(
-        self, choose_width: Callable[[int], int] = int
-    ) -> tuple[dict, Any, Any]:
-        """Returns all texts as one batch.
-
-        Args:
-            choose_width: function of the longest text's tokens to the width.
-        """
-        width = choose_width(self.encoded.lengths.max())
-        everything = np.arange(len(self.encoded))
-        inputs = collate(self.encoded, everything, width, self.pad_id)
-        return inputs, self.y, self.sample_weight
-
-    def truncated(self) -> str:
-        """Returns a sentence on truncated texts, empty where there are none."""
-        if not self.encoded.num_truncated:
-            return ""
-        return (
-            f"{self.encoded.num_truncated:,} of {len(self.encoded):,} texts were "
-            f"longer than {int(self.encoded.lengths.max())} tokens and were truncated."
-        )
-
-    def _select(self, indices) -> "Texts":
-        return Texts(
-            self.encoded.select(indices),
-            _rows(self.y, indices),
-            _rows(self.sample_weight, indices),
-            self.pad_id,
-        )
-
-
-@dataclasses.dataclass(frozen=True)
-class Arrays:
-    """Ready arrays with their targets, which Keras cuts into batches itself.
-
-    Args:
-        x: the model's inputs, each (N, S).
-        y: targets, (N, …), or None.
-        sample_weight: float (N,), or None.
-    """
-
-    x: dict[str, np.ndarray]
-    y: np.ndarray | None
-    sample_weight: np.ndarray | None
-
-    def split(self, fraction) -> tuple["Arrays", "Arrays"]:
-        """Returns all but the last `fraction` of the rows, and those."""
-        first, last = _parts(len(self.x["token_ids"]), fraction)
-        return self._select(first), self._select(last)
-
-    def steps(self, batch_size) -> int:
-        """Returns the steps of an epoch."""
-        return math.ceil(len(self.x["token_ids"]) / batch_size)
-
-    def positions(self, batch_size) -> float:
-        """Returns the positions of a batch."""
-        return self.x["token_ids"].shape[1] * batch_size
-
-    def fit_arguments(self, batch_size, shuffle) -> dict:
-        """Returns the data arguments of Keras's `fit`."""
-        return {**self.evaluate_arguments(batch_size), "shuffle": shuffle}
-
-    def evaluate_arguments(self, batch_size) -> dict:
-        """Returns the data arguments of Keras's `evaluate`."""
-        return {
-            "x": self.x,
-            "y": self.y,
-            "sample_weight": self.sample_weight,
-            "batch_size": batch_size,
-        }
-
-    def validation_arguments(self, batch_size) -> dict:
-        """Returns the validation arguments of Keras's `fit`."""
-        return {
-            "validation_data": (self.x, self.y, self.sample_weight),
-            "validation_batch_size": batch_size,
-        }
-
-    def predict_arguments(self, batch_size) -> dict:
-        """Returns the data arguments of Keras's `predict`."""
-        return {"x": self.x, "batch_size": batch_size}
-
-    def restore(self, outputs, arguments) -> np.ndarray:
-        """Returns `outputs`, which are in order."""
-        return outputs
-
-    def single_batch(self, choose_width=None) -> tuple[dict, Any, Any]:
-        """Returns all rows as one batch, as wide as they are."""
-        return self.x, self.y, self.sample_weight
-
-    def truncated(self) -> str:
-        """Returns nothing: ready arrays are taken as they are."""
-        return ""
-
-    def _select(self, indices) -> "Arrays":
-        return Arrays(
-            {key: value[indices] for key, value in self.x.items()},
-            _rows(self.y, indices),
-            _rows(self.sample_weight, indices),
-        )
-
-
-@dataclasses.dataclass(frozen=True)
-class Stream:
-    """A dataset of batches, each prepared when its turn comes.
-
-    Args:
-        dataset: yields `(inputs, y, sample_weight)`.
-    """
-
-    dataset: StreamedBatches
-
-    def split(self, fraction):
-        """Refuses: a dataset has no last part that could be known in advance."""
-        raise ValueError(
-            "`validation_split` needs texts or arrays, whose last part can be held "
-            f"back. Received: a dataset and validation_split={fraction}. Pass "
-            "`validation_data` instead."
-        )
-
-    def steps(self, batch_size) -> int:
-        """Returns the steps of an epoch."""
-        return self.dataset.steps
-
-    def positions(self, batch_size) -> None:
-        """Returns None: the texts are not known in advance."""
-        return None
-
-    def fit_arguments(self, batch_size, shuffle) -> dict:
-        """Returns the data arguments of Keras's `fit`."""
-        return {
-            "x": self.dataset,
-            "shuffle": False,
-            "steps_per_epoch": self.dataset.steps,
-        }
-
-    def validation_arguments(self, batch_size) -> dict:
-        """Returns the validation arguments of Keras's `fit`."""
-        return {
-            "validation_data": self.dataset,
-            "validation_steps": self.dataset.steps,
-        }
-
-    def evaluate_arguments(self, batch_size) -> dict:
-        """Returns the data arguments of Keras's `evaluate`."""
-        return {"x": self.dataset, "steps": self.dataset.steps}
-
-    def predict_arguments(self, batch_size) -> dict:
-        """Returns the data arguments of Keras's `predict`."""
-        return {"x": self.dataset, "steps": self.dataset.steps}
-
-    def restore(self, outputs, arguments) -> np.ndarray:
-        """Returns `outputs`, which are in order."""
-        return outputs
-
-    def single_batch(self, choose_width=None):
-        """Refuses: a dataset is not one batch."""
-        raise ValueError("Pass one batch of texts or arrays. Received: a dataset.")
-
-    def truncated(self) -> str:
-        """Returns nothing: the texts are not known in advance."""
-        return ""
 
 
 def prepare(task, x, y=None, sample_weight=None, *, steps=None, training=False):
@@ -276,6 +49,7 @@ def prepare(task, x, y=None, sample_weight=None, *, steps=None, training=False):
             encoded,
             *_targets(task, y, sample_weight, len(encoded), training),
             pad_id=task.backbone.config.pad_token_id,
+            choose_layout=functools.partial(layout_for, task, training),
         )
     if isinstance(x, dict):
         inputs = ready_arrays(x, task.backbone.config)
@@ -379,22 +153,3 @@ def _targets(task, y, sample_weight, count, training):
     if sample_weight is not None:
         sample_weight = check_weights(sample_weight, count, "sample_weight")
     return y, sample_weight
-
-
-def _parts(count, fraction):
-    """Returns the indices of all but the last `fraction` of `count`, and those."""
-    if not 0 < fraction < 1:
-        raise ValueError(
-            f"`validation_split` must lie in (0, 1). Received: {fraction}."
-        )
-    first = math.floor(count * (1 - fraction))
-    if not 0 < first < count:
-        raise ValueError(
-            "`validation_split` must leave texts on both sides. Received: "
-            f"{fraction} of {count} texts."
-        )
-    return np.arange(first), np.arange(first, count)
-
-
-def _rows(values, indices):
-    return None if values is None else values[indices]

@@ -1,25 +1,33 @@
 """A whole `fit`: what it trains and validates on, and what it leaves behind."""
 
 import contextlib
+import sys
 
 import keras
 
-from kbert.tasks import feeding
+from kbert.preprocessing.batching import TextBatches
+from kbert.preprocessing.layouts import SingleRows, check_batch_size
+from kbert.tasks import compiling, feeding
+from kbert.tasks.feeds import BATCH_SIZE
 
 
-def arrange(task, data, held_out, batch_sizes, steps, shuffle):
-    """Prepares the data of `fit`, all of them checked before any training.
+def prepare_fit(
+    task, data, held_out, *, batch_sizes, steps, epochs, shuffle, verbose
+) -> dict:
+    """Prepares all that Keras's `fit` needs, checked before any training.
 
     Args:
-        task: the `BertTask`.
+        task: the `BertTask`, whose optimizer and `jit_compile` are set.
         data: `(x, y, sample_weight)` as passed to `fit`.
         held_out: `validation_data`, or the share of `validation_split`, 0 for none.
-        batch_sizes: of training and of validation.
+        batch_sizes: of training and of validation, as passed to `fit`.
         steps: `(steps_per_epoch, validation_steps)` as passed to `fit`.
-        shuffle: whether each epoch has a new order.
+        epochs: how many there will be.
+        shuffle: whether each has a new order.
+        verbose: 0 to say nothing.
 
     Returns:
-        The training data, and the data arguments of Keras's `fit`.
+        The data arguments of Keras's `fit`.
 
     Raises:
         ValueError: if the data are not what the task takes.
@@ -27,18 +35,33 @@ def arrange(task, data, held_out, batch_sizes, steps, shuffle):
     steps_per_epoch, validation_steps = steps
     data = feeding.prepare(task, *data, steps=steps_per_epoch, training=True)
     feeding.require_targets(data)
-    if isinstance(held_out, int | float):
-        data, held_out = data.split(held_out) if held_out else (data, None)
-    else:
+    if not isinstance(held_out, int | float):
         held_out = feeding.prepare_validation(task, held_out, steps=validation_steps)
-    arguments = {
+    else:
+        data, held_out = data.split(held_out) if held_out else (data, None)
+    size, validation_size = batch_sizes
+    size = BATCH_SIZE if size is None else size
+    check_batch_size(size)
+    total_steps = (steps_per_epoch or data.steps(size)) * epochs
+    told = compiling.prepare_run(task, total_steps, data.positions(size))
+    # A layout is chosen for at least one epoch, though `fit` may be asked for none.
+    arguments = data.fit_arguments(size, shuffle, max(epochs, 1))
+    tell(verbose, data.truncated(), *told, described(arguments["x"]))
+    if held_out is not None:
+        arguments |= held_out.validation_arguments(
+            size if validation_size is None else validation_size, max(epochs, 1)
+        )
+    return {
         "steps_per_epoch": steps_per_epoch,
         "validation_steps": validation_steps,
-        **data.fit_arguments(batch_sizes[0], shuffle),
+        **arguments,
     }
-    if held_out is not None:
-        arguments |= held_out.validation_arguments(batch_sizes[1])
-    return data, arguments
+
+
+def tell(verbose, *sentences):
+    """Says what was chosen, unless `verbose` is 0."""
+    if verbose != 0:
+        sys.stderr.writelines(f"{sentence}\n" for sentence in sentences if sentence)
 
 
 @contextlib.contextmanager
@@ -59,3 +82,17 @@ def leaving_intact(task):
         task.jit_compile = jit_compile
         if keras.backend.backend() == "jax":
             task.jax_state_sync()
+
+
+def described(batches) -> str:
+    """Returns a sentence on how texts lie in rows, empty for what kbert did not lay."""
+    if not isinstance(batches, TextBatches):
+        return ""
+    rows = "Several texts a row"
+    if isinstance(batches.layout, SingleRows):
+        rows = "One text a row"
+    widths = sorted({width for _, width in batches.shapes})
+    return (
+        f"{rows}, {' or '.join(map(str, widths))} positions wide: "
+        f"{batches.share_used:.0%} of the positions are used."
+    )

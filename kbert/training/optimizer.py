@@ -1,10 +1,10 @@
 """AdamW as BERT is trained with it, the same on every backend."""
 
-import math
-
 import keras
 from keras import ops
 from keras.optimizers.schedules import LearningRateSchedule
+
+from kbert.training.adamw_update import update
 
 
 @keras.saving.register_keras_serializable(package="kbert")
@@ -183,22 +183,17 @@ class AdamW(keras.optimizers.Optimizer):
             learning_rate: scalar tensor.
         """
         index = self._get_variable_index(variable)
-        m, v = self._momentums[index], self._velocities[index]
-        gradient = ops.cast(gradient, variable.dtype)
-        rate = ops.cast(learning_rate, variable.dtype)
-        epsilon, step_size = self.epsilon, rate
-        if self.bias_correction:
-            # m' / (sqrt(v') + epsilon) with both corrections moved to the scalars:
-            # every operation on a whole variable costs.
-            first, root_second = self._corrections(variable.dtype)
-            epsilon, step_size = epsilon * root_second, rate * root_second / first
-
-        self.assign_add(m, (gradient - m) * (1.0 - self.beta_1))
-        self.assign_add(v, (ops.square(gradient) - v) * (1.0 - self.beta_2))
-        update = m / (ops.sqrt(v) + epsilon) * step_size
-        if self._decay_rates[index]:
-            update = update + variable * (rate * self._decay_rates[index])
-        self.assign_sub(variable, update)
+        update(
+            variable,
+            self._momentums[index],
+            self._velocities[index],
+            ops.cast(gradient, variable.dtype),
+            ops.cast(learning_rate, variable.dtype),
+            self.iterations + 1 if self.bias_correction else None,
+            (self.beta_1, self.beta_2),
+            self.epsilon,
+            self._decay_rates[index],
+        )
 
     def finalize_variable_values(self, var_list):
         """Ends a training: sets the weights to their average, if there is one."""
@@ -208,16 +203,6 @@ class AdamW(keras.optimizers.Optimizer):
             # would fail to donate that twice.
             for variable in var_list:
                 variable.assign(ops.copy(variable))
-
-    def _corrections(self, dtype):
-        """Returns 1 - beta_1^t and sqrt(1 - beta_2^t), to the last digits.
-
-        `1 - 0.999**t` in float32 would lose four of its seven digits at t = 1.
-        """
-        step = ops.cast(self.iterations + 1, dtype)
-        first = -ops.expm1(step * math.log(self.beta_1)) if self.beta_1 else 1.0
-        second = -ops.expm1(step * math.log(self.beta_2)) if self.beta_2 else 1.0
-        return first, ops.sqrt(second)
 
     def get_config(self) -> dict:
         """Returns the constructor's arguments."""

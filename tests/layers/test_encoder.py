@@ -17,6 +17,7 @@ KWARGS = {
     "attention_dropout": 0.3,
     "layer_norm_epsilon": 1e-3,
     "initializer_range": 0.7,
+    "remat": True,
 }
 NUMBERS = np.array([[1, 1, 2, 2, 0], [1, 0, 1, 1, 0]])
 MASK = NUMBERS[:, None, :, None] == NUMBERS[:, None, None, :]

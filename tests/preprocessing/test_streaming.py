@@ -5,7 +5,6 @@ import keras
 import numpy as np
 import pytest
 
-from kbert.preprocessing.batching import collate
 from kbert.preprocessing.streaming import (
     StreamedBatches,
     StreamWidths,
@@ -34,11 +33,8 @@ def prepare(widths=(16, 64)):
 
     def prepared(x, y, sample_weight):
         rows = [int(text.split()[0]) for text in x]
-        return (
-            collate(encoded, rows, width(encoded.lengths[rows].max()), 0),
-            y,
-            sample_weight,
-        )
+        longest = encoded.lengths[rows].max()
+        return toy.plain(encoded, rows, width(longest)), y, sample_weight
 
     return prepared
 
@@ -99,7 +95,7 @@ def plain_batches():
     encoded = toy.encoded(LENGTHS)
     for at in range(0, len(TEXTS), 4):
         rows = np.arange(at, min(at + 4, len(TEXTS)))
-        yield collate(encoded, rows, 64, 0), Y[rows]
+        yield toy.plain(encoded, rows, 64), Y[rows]
 
 
 def test_length_is_known_or_given(stream):

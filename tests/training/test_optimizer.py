@@ -5,7 +5,7 @@ import keras
 import numpy as np
 import pytest
 
-from kbert.training import AdamW, WarmupLinearDecay
+from kbert.training import AdamW, WarmupLinearDecay, adamw_update
 from tests.training import reference
 
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
@@ -111,8 +111,11 @@ def test_the_first_corrected_step_is_the_learning_rate():
     ours = train(AdamW(0.001, weight_decay=0.0, epsilon=1e-12), [gradient])
     for path, value in values.items():
         np.testing.assert_allclose(value - ours[path], 0.001, rtol=3e-4)
-    optimizer = AdamW(0.001)
-    first, second = optimizer._corrections("float32")
+
+
+def test_corrections_keep_their_digits():
+    step = keras.ops.convert_to_tensor(1.0)
+    first, second = adamw_update._corrections(step, (0.9, 0.999))
     np.testing.assert_allclose(float(first), 0.1, rtol=1e-6)
     np.testing.assert_allclose(float(second) ** 2, 0.001, rtol=1e-6)
 

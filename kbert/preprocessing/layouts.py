@@ -1,0 +1,349 @@
+"""Which texts share a batch, and where each lies: one text a row, or several."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kbert.preprocessing.rows import Placement, best_fit, check_width, one_a_row
+
+ROWS = ("auto", "packed", "single")
+
+# How texts come to the batches of an epoch: in a new order each time, in their own,
+# in the one that costs least, or in that and in batches of one size.
+ORDERS = ("shuffled", "given", "free", "alike")
+
+# Widths are multiples of this: what vector units and GPUs like.
+_MULTIPLE = 8
+
+# One text a row: texts are grouped by width within pools of so many batches, so that
+# an epoch stays shuffled; small data has at least four pools.
+_POOL = 50
+
+# Several texts a row: widths tried beside that of the longest text. Few, so that
+# calls share compiled programs.
+_WIDTHS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+
+# Texts looked at to choose a width.
+_SAMPLE = 4096
+
+# Attention costs a position as much as all dense layers where a row is so many times
+# as wide as the model: 6 by the number of multiplications.
+_ATTENTION = 4
+
+
+class Planned(NamedTuple):
+    """A batch to be: its texts, integers `(M,)`, and where they lie."""
+
+    texts: np.ndarray
+    placement: Placement
+
+
+class SingleRows:
+    """One text a row: batches of similar length, as wide as their longest text needs.
+
+    Args:
+        widths: the allowed widths of a batch.
+        shape_price: see `PackedRows`.
+    """
+
+    def __init__(self, widths: Sequence[int], shape_price: float = 0.0):
+        self.widths = sorted(widths)
+        self.shape_price = shape_price
+
+    def plan(self, lengths, batch_size, order, rng) -> list[Planned]:
+        """Plans the batches of an epoch.
+
+        Args:
+            lengths: tokens of every text, integers `(N,)`.
+            batch_size: texts a batch.
+            order: one of `ORDERS`.
+            rng: numpy's generator, for the order "shuffled".
+
+        Returns:
+            The batches, in turn.
+        """
+        check_width(lengths, self.widths[-1])
+        width_of = np.searchsorted(self.widths, lengths)  # (N,), of `widths`
+        if order == "shuffled":
+            batches = self._shuffled(width_of, batch_size, rng)
+        elif order == "given":
+            batches = _cut(np.arange(len(lengths)), batch_size)
+        else:
+            batches = _cut(_longest_first(lengths), batch_size)
+        if order == "alike":
+            size = batch_size
+            if len(batches) == 1:
+                size = min(size, _rounded(len(batches[0]), self.shape_price))
+            batches[-1] = np.pad(batches[-1], (size - len(batches[-1]), 0), "edge")
+        needed = [width_of[texts].max() for texts in batches]
+        if order == "given":
+            _make_beginning_unlike(needed, len(self.widths) - 1)
+        planned = [
+            Planned(texts, one_a_row(len(texts), self.widths[number]))
+            for texts, number in zip(batches, needed, strict=True)
+        ]
+        return planned if order == "given" else _with_unlike_beginning(planned)
+
+    def _shuffled(self, width_of, batch_size, rng):
+        count = len(width_of)
+        texts = rng.permutation(count)
+        pool = batch_size * min(_POOL, max(1, count // (4 * batch_size)))
+        full = count // batch_size
+        for at in range(0, full * batch_size, pool):
+            part = texts[at : min(at + pool, full * batch_size)]
+            part[:] = part[width_of[part].argsort(kind="stable")]
+        batches = _cut(texts, batch_size)
+        return [batches[i] for i in rng.permutation(full)] + batches[full:]
+
+
+class PackedRows:
+    """Several texts a row: as few rows of one width as the texts of a batch need.
+
+    Args:
+        width: positions of a row.
+        shape_price: what a number of rows costs in positions of an epoch, since a
+            program is compiled for it; 0 where nothing is compiled.
+    """
+
+    def __init__(self, width: int, shape_price: float = 0.0):
+        self.width = width
+        self.shape_price = shape_price
+        self._row_counts: list[int] = []
+
+    def plan(self, lengths, batch_size, order, rng) -> list[Planned]:
+        """Plans the batches of an epoch; see `SingleRows.plan`."""
+        if order == "alike":
+            return self._alike(lengths, batch_size)
+        if order == "shuffled":
+            texts = rng.permutation(len(lengths))
+        elif order == "given":
+            texts = np.arange(len(lengths))
+        else:
+            texts = _evened(_longest_first(lengths), batch_size)
+        planned = [
+            Planned(some, best_fit(lengths[some], self.width))
+            for some in _cut(texts, batch_size)
+        ]
+        if not self.shape_price:
+            return planned
+        if not self._row_counts:
+            needed = [placement.num_rows for _, placement in planned]
+            price = self.shape_price / self.width
+            self._row_counts = choose_few(needed, price=price)
+        return [Planned(some, self._filled(placed)) for some, placed in planned]
+
+    def _alike(self, lengths, batch_size):
+        """Packs all texts at once, into batches of one shape.
+
+        Rows may stay empty. Where a batch has fewer texts than another, some are
+        listed again, in their own place.
+        """
+        everything = best_fit(lengths, self.width)
+        num_rows = max(1, round(batch_size * lengths.mean() / self.width))
+        if everything.num_rows < num_rows:
+            num_rows = min(num_rows, _rounded(everything.num_rows, self.shape_price))
+        count = -(-everything.num_rows // num_rows)
+        # Rows are dealt out in turn: the first ones hold few, long texts.
+        batch_of, row_of = everything.rows % count, everything.rows // count
+        parts = np.split(
+            batch_of.argsort(kind="stable"), np.cumsum(np.bincount(batch_of))[:-1]
+        )
+        most = _rounded(max(map(len, parts)), self.shape_price)
+        parts = [np.pad(part, (0, most - len(part)), mode="wrap") for part in parts]
+        return [
+            Planned(part, everything.select(part, row_of[part], num_rows))
+            for part in parts
+        ]
+
+    def _filled(self, placement: Placement) -> Placement:
+        """Adds empty rows up to the next of the chosen numbers."""
+        enough = [n for n in self._row_counts if n >= placement.num_rows]
+        num_rows = min(enough, default=placement.num_rows)
+        return dataclasses.replace(placement, num_rows=num_rows)
+
+
+def choose_layout(
+    lengths,
+    batch_size: int,
+    *,
+    rows: str,
+    max_width: int,
+    hidden_dim: int,
+    shape_price: float = 0.0,
+) -> SingleRows | PackedRows:
+    """Chooses how to lay texts: one a row, or several, and how wide.
+
+    What is weighed is positions: those that rows would take, those that attention
+    over wide rows costs, and the price of every shape.
+
+    Args:
+        lengths: tokens of every text, integers `(N,)`.
+        batch_size: texts a batch.
+        rows: "packed" or "single", or "auto" for what costs less.
+        max_width: the model's positions, the largest width allowed.
+        hidden_dim: H of the model.
+        shape_price: positions of an epoch that compiling for one shape costs.
+
+    Returns:
+        `SingleRows` or `PackedRows`.
+
+    Raises:
+        ValueError: if there is no text, one is longer than `max_width`, or
+            `batch_size` is not positive.
+    """
+    check_rows(rows)
+    check_batch_size(batch_size)
+    widths = choose_widths(lengths, max_width, price=shape_price)
+    if rows == "single":
+        return SingleRows(widths, shape_price)
+    lengths = np.asarray(lengths)
+    counts = np.bincount(np.searchsorted(widths, lengths), minlength=len(widths))
+
+    def cost(width, rows):
+        return rows * width * (1 + width / (_ATTENTION * hidden_dim)) + shape_price
+
+    single = sum(map(cost, widths, counts))
+    sample = lengths[:: -(-len(lengths) // _SAMPLE)]
+    packed = {}
+    for width in {widths[-1], *(w for w in _WIDTHS if widths[-1] < w <= max_width)}:
+        batches = _cut(np.random.default_rng(0).permutation(sample), batch_size)
+        num_rows = sum(best_fit(batch, width).num_rows for batch in batches)
+        packed[width] = cost(width, num_rows * len(lengths) / len(sample))
+    width = min(packed, key=packed.__getitem__)
+    if rows == "auto" and packed[width] >= single:
+        return SingleRows(widths, shape_price)
+    return PackedRows(width, shape_price)
+
+
+def check_order(order) -> None:
+    """Raises ValueError unless `order` is a known order of an epoch."""
+    if order not in ORDERS:
+        raise ValueError(f"`order` must be one of {ORDERS}. Received: {order!r}.")
+
+
+def check_rows(rows) -> None:
+    """Raises ValueError unless `rows` is a known way to lay texts."""
+    if rows not in ROWS:
+        raise ValueError(f"`rows` must be one of {ROWS}. Received: {rows!r}.")
+
+
+def check_batch_size(batch_size) -> None:
+    """Raises ValueError unless a batch holds texts."""
+    if batch_size < 1:
+        raise ValueError(f"`batch_size` must be positive. Received: {batch_size}.")
+
+
+def choose_widths(
+    lengths, max_width: int, most: int = 4, price: float = 0.0
+) -> list[int]:
+    """Chooses the few widths that pad these texts least, one text a row.
+
+    Args:
+        lengths: tokens of every text, integers `(N,)`.
+        max_width: the largest width allowed, no multiple of 8 needed.
+        most: most widths.
+        price: positions that each width costs, since programs are compiled for it.
+
+    Returns:
+        Increasing widths, multiples of 8 or `max_width`. The last holds every text.
+
+    Raises:
+        ValueError: if there is no text, or a text is longer than `max_width`.
+
+    Example:
+    >>> choose_widths([5, 6, 7, 30, 31, 100], max_width=128, most=2)
+    [32, 104]
+    """
+    lengths = np.asarray(lengths)
+    if not lengths.size:
+        raise ValueError("There must be at least one text. Received: none.")
+    if lengths.max() > max_width:
+        raise ValueError(
+            "A text must not be longer than `max_width`. Received: a text of "
+            f"{lengths.max()} tokens, max_width={max_width}."
+        )
+    rounded = -(-lengths // _MULTIPLE) * _MULTIPLE
+    return choose_few(np.minimum(rounded, max_width), most, price)
+
+
+def choose_few(numbers, most: int = 3, price: float = 0.0) -> list[int]:
+    """Chooses the few numbers to which rounding these up adds least.
+
+    Args:
+        numbers: positive integers, at least one.
+        most: most numbers to choose.
+        price: what choosing one costs.
+
+    Returns:
+        Increasing numbers; the last is the largest given.
+
+    Example:
+    >>> choose_few([3, 3, 4, 9], most=2)
+    [4, 9]
+    """
+    values, counts = np.unique(numbers, return_counts=True)
+    below = np.concatenate([[0], np.cumsum(counts)])
+    # cost[j]: what the j smallest values become in sum, at best, with as many chosen
+    # as rounds were run; back[k][j]: the values before the last chosen.
+    cost = np.where(below == 0, 0, np.inf)
+    back, totals = [], []
+    for _ in range(min(most, len(values))):
+        steps = cost[:-1, None] + (below[None, 1:] - below[:-1, None]) * values
+        steps = np.where(np.tri(len(values), dtype=bool).T, steps, np.inf)
+        back.append(steps.argmin(axis=0))
+        cost = np.concatenate([[np.inf], steps.min(axis=0)])
+        totals.append(cost[-1] + price * len(back))
+    chosen, end = [], len(values)
+    for previous in reversed(back[: int(np.argmin(totals)) + 1]):
+        chosen.append(int(values[end - 1]))
+        end = previous[end - 1]
+    return chosen[::-1]
+
+
+def _rounded(count: int, shape_price) -> int:
+    """Rounds up to a power of two where programs are compiled for a shape."""
+    return 1 << (count - 1).bit_length() if shape_price else count
+
+
+def _cut(texts, batch_size) -> list[np.ndarray]:
+    return [texts[at : at + batch_size] for at in range(0, len(texts), batch_size)]
+
+
+def _longest_first(lengths):
+    return (-lengths).argsort(kind="stable")
+
+
+def _evened(texts, batch_size):
+    """Deals sorted texts out to batches in turn, so that all hold about as much."""
+    full = len(texts) // batch_size
+    dealt = texts[: full * batch_size].reshape(batch_size, full).T.reshape(-1)
+    return np.concatenate([dealt, texts[full * batch_size :]])
+
+
+def _make_beginning_unlike(needed: list[int], largest: int) -> None:
+    """Widens the second batch where the order must stay, or else all; see below.
+
+    Args:
+        needed: the number of the width of each batch, changed in place.
+        largest: number of the largest width.
+    """
+    if len(set(needed[:2])) > 1 or len(set(needed)) == 1:
+        return
+    if needed[1] < largest:
+        needed[1] += 1
+    else:
+        needed[:] = [largest] * len(needed)
+
+
+def _with_unlike_beginning(planned: list[Planned]) -> list[Planned]:
+    """Moves a batch of another width to the second place, where needed.
+
+    From the first two batches Keras concludes on TensorFlow which sizes may vary.
+    """
+    widths = [placement.width for _, placement in planned]
+    other = next((i for i, width in enumerate(widths) if width != widths[0]), 1)
+    if other > 1:
+        planned.insert(1, planned.pop(other))
+    return planned
