@@ -188,19 +188,29 @@ def load_kerashub(folder, sequence_length=None):
     return classifier
 
 
-def plan_facts(batches):
-    """What a kbert `TextBatches` computes, for the report."""
+def plan_facts(batches, epochs=1):
+    """What a kbert `TextBatches` computes in so many epochs, for the report."""
+    shapes, shares = set(), []
+    for number in range(epochs):
+        batches.epoch = number
+        shapes.update(batches.shapes)
+        shares.append(batches.share_used)
     return {
-        "share_used": round(batches.share_used, 4),
-        "shapes": [[int(size) for size in shape] for shape in batches.shapes],
+        "share_used": round(statistics.mean(shares), 4),
+        "shapes": [[int(size) for size in shape] for shape in sorted(shapes)],
     }
 
 
-def seconds_of(function):
-    """Wall time of a call, and what it returned."""
-    start = time.perf_counter()
-    result = function()
-    return time.perf_counter() - start, result
+class Clock:
+    """Time since it was made: that of the wall, and that of all cores together."""
+
+    def __init__(self):
+        self._start = time.perf_counter(), time.process_time()
+
+    def read(self):
+        now = time.perf_counter(), time.process_time()
+        seconds, busy = (b - a for a, b in zip(self._start, now, strict=True))
+        return {"seconds": seconds, "core_seconds": busy}
 
 
 def prepare(script, **common):
@@ -237,9 +247,11 @@ def in_turns(workers, rounds):
 def summary(ready, answers):
     """A contestant's figures: those it was ready with, and texts a second.
 
-    What the first pass took longer than the best one counts as compilation.
+    What the first pass took longer than the best one counts as compilation. Where
+    `cores_used` is less than a contestant can use, the machine was not quiet.
     """
     rates = [ready["texts"] / answer["seconds"] for answer in answers]
+    cores = [answer["core_seconds"] / answer["seconds"] for answer in answers]
     compiling = ready["first_pass_seconds"] - ready["texts"] / max(rates)
     return {
         **ready,
@@ -247,6 +259,7 @@ def summary(ready, answers):
         "best": round(max(rates), 2),
         "median": round(statistics.median(rates), 2),
         "texts_per_second": [round(rate, 2) for rate in rates],
+        "cores_used": [round(number, 2) for number in cores],
     }
 
 

@@ -14,6 +14,7 @@ import dataclasses
 import os
 import pathlib
 import random
+import statistics
 import sys
 import tempfile
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from contestants import (
     BACKENDS,
     PRESET,
     Channel,
+    Clock,
     in_turns,
     judge_ratios,
     load_kerashub,
@@ -33,7 +35,6 @@ from contestants import (
     read_arguments,
     read_head,
     read_sst2,
-    seconds_of,
     start_all,
     summary,
     write_classifier,
@@ -269,12 +270,16 @@ def work(name, folder, quick):
     texts, _ = read_sst2("test")
     texts = [texts[i] for i in chosen_texts(name, texts, quick)]
     make_pass, facts = CONTESTANTS[name].load(texts, folder)
-    seconds, logits = seconds_of(make_pass)
+    clock = Clock()
+    logits = make_pass()
+    seconds = round(clock.read()["seconds"], 2)
     np.save(logits_path(folder, name), logits)
-    channel.send(texts=len(texts), first_pass_seconds=round(seconds, 2), **facts)
+    channel.send(texts=len(texts), first_pass_seconds=seconds, **facts)
     while True:
         channel.wait()
-        channel.send(seconds=seconds_of(make_pass)[0])
+        clock = Clock()
+        make_pass()
+        channel.send(**clock.read())
 
 
 def logits_path(folder, name):
@@ -344,6 +349,7 @@ def main():
     columns = {
         "texts/s best": lambda f: f"{f['best']:.1f}",
         "median": lambda f: f"{f['median']:.1f}",
+        "cores": lambda f: f"{statistics.median(f['cores_used']):.1f}",
         "texts": lambda f: f"{f['texts']:,}",
         "first pass - best": lambda f: f"{f['compilation_seconds']:.1f} s",
         "used": lambda f: f"{f['share_used']:.1%}" if "shapes" in f else "",

@@ -14,9 +14,9 @@ missed, which the best epochs decide. Takes about fifteen minutes on two cores.
 import dataclasses
 import os
 import random
+import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -24,6 +24,7 @@ from contestants import (
     BACKENDS,
     PRESET,
     Channel,
+    Clock,
     in_turns,
     judge_ratios,
     load_kerashub,
@@ -84,30 +85,30 @@ class Turns:
         self._channel = channel
         self._ready = {"texts": texts}
         self._epoch = 0
-        self._start = time.perf_counter()
+        self._clock = Clock()
 
     def begin(self, **facts):
         """An epoch begins; `facts` are for the report."""
         if self._epoch == 0:
-            self._start = time.perf_counter()
+            self._clock = Clock()
             return
         if self._epoch == 1:
             self._channel.send(**self._ready, **facts)
         self._channel.wait()
-        self._start = time.perf_counter()
+        self._clock = Clock()
 
     def step(self):
         """A step is over."""
-        seconds = time.perf_counter() - self._start
-        self._ready.setdefault("first_step_seconds", round(seconds, 2))
+        seconds = round(self._clock.read()["seconds"], 2)
+        self._ready.setdefault("first_step_seconds", seconds)
 
     def end(self, loss):
         """An epoch is over, with this mean loss."""
-        seconds = time.perf_counter() - self._start
+        spent = self._clock.read()
         if self._epoch == 0:
-            self._ready["first_pass_seconds"] = round(seconds, 2)
+            self._ready["first_pass_seconds"] = round(spent["seconds"], 2)
         else:
-            self._channel.send(seconds=seconds, loss=float(loss))
+            self._channel.send(**spent, loss=float(loss))
         self._epoch += 1
 
 
@@ -147,10 +148,10 @@ def train_kbert(texts, labels, folder, epochs, turns):
     keras.utils.set_random_seed(0)
 
     def facts_of(model):
-        """The plan of another seed, which differs in its order alone."""
+        """From the plan of another seed: what is typical, not this very run."""
         data = feeding.prepare(model, texts, labels, training=True)
         plan = data.fit_arguments(BATCH_SIZE, True, epochs)["x"]
-        return {**plan_facts(plan), "xla": bool(model.jit_compile)}
+        return {**plan_facts(plan, epochs), "xla": bool(model.jit_compile)}
 
     classifier = kbert.BertClassifier.from_preset(folder)
     classifier.fit(
@@ -290,6 +291,7 @@ def main():
     columns = {
         "texts/s best": lambda f: f"{f['best']:.1f}",
         "median": lambda f: f"{f['median']:.1f}",
+        "cores": lambda f: f"{statistics.median(f['cores_used']):.1f}",
         "texts": lambda f: f"{f['texts']:,}",
         "first step": lambda f: f"{f['first_step_seconds']:.1f} s",
         "first epoch - best": lambda f: f"{f['compilation_seconds']:.1f} s",

@@ -54,7 +54,8 @@ MAY_IMPORT_TENSORFLOW = (
     "kbert.training.adamw_update",
     "kbert.export",
 )
-MAY_IMPORT_TORCH = ("kbert.training.adamw_update",)  # for a kernel
+# For a kernel.
+MAY_IMPORT_TORCH = ("kbert.layers._backend", "kbert.training.adamw_update")
 
 
 def needs_tensorflow(module: str) -> bool:

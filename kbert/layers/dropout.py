@@ -25,6 +25,8 @@ def dropped(layer, x, training, seed=None):
         seed: what `layer.seed_generator.next()` returned, to draw the mask that it
             determines; None to draw a new one.
     """
+    if not training or layer.rate == 0:
+        return x
     if seed is None:
         return layer(x, training=training)
     return keras.random.dropout(x, layer.rate, seed=_Drawn(seed))

@@ -5,6 +5,7 @@ from keras import ops
 
 from kbert.layers.attention import BertSelfAttention, flattened
 from kbert.layers.dropout import dropped
+from kbert.layers.projection import BertProjection
 
 # Keras's gelu has one name for two functions; every other activation goes by name.
 _APPROXIMATE_GELU = {"gelu": False, "gelu_tanh": True}
@@ -60,7 +61,7 @@ class BertEncoderLayer(keras.layers.Layer):
         self.initializer_range = initializer_range
 
         def dense(units, name):
-            return keras.layers.Dense(
+            return BertProjection(
                 units,
                 kernel_initializer=keras.initializers.TruncatedNormal(
                     stddev=initializer_range

@@ -2,6 +2,8 @@
 
 import keras
 
+from kbert.layers._backend import linear
+
 
 @keras.saving.register_keras_serializable(package="kbert")
 class BertProjection(keras.layers.Dense):
@@ -17,6 +19,11 @@ class BertProjection(keras.layers.Dense):
 
     Reference: Hu et al. 2021, https://arxiv.org/abs/2106.09685.
     """
+
+    def call(self, inputs, training=None):
+        """Projects; see the class for shapes."""
+        x = linear(inputs, self.kernel, self.bias)
+        return x if self.activation is None else self.activation(x)
 
     def save_own_variables(self, store):
         """Writes kernel and bias under Keras's numbers, LoRA factors by name."""

@@ -28,9 +28,14 @@ _WIDTHS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 # Texts looked at to choose a width.
 _SAMPLE = 4096
 
-# Attention costs a position as much as all dense layers where a row is so many times
-# as wide as the model: 6 by the number of multiplications.
-_ATTENTION = 4
+# Attention costs a position as much as all dense layers do where a row is so many
+# times as wide as the model. By the number of multiplications that would be 6, but they
+# are many small ones, with a softmax between: measured on CPUs with MiniLM, 0.8 on JAX,
+# 1 on TensorFlow, 2 on torch.
+_ATTENTION = 1
+
+# Batches looked at to choose how many rows they may have.
+_BATCHES = 256
 
 
 class Planned(NamedTuple):
@@ -129,10 +134,18 @@ class PackedRows:
         if not self.shape_price:
             return planned
         if not self._row_counts:
-            needed = [placement.num_rows for _, placement in planned]
-            price = self.shape_price / self.width
-            self._row_counts = choose_few(needed, price=price)
+            self._row_counts = self._choose_row_counts(lengths, batch_size, planned)
         return [Planned(some, self._filled(placed)) for some, placed in planned]
+
+    def _choose_row_counts(self, lengths, batch_size, planned):
+        """Chooses few numbers of rows, for this epoch and others that may come."""
+        needed = [placement.num_rows for _, placement in planned]
+        rng = np.random.default_rng(0)
+        while len(needed) < _BATCHES and len(lengths) > batch_size:
+            shuffled = _cut(rng.permutation(lengths), batch_size)
+            needed += [best_fit(some, self.width).num_rows for some in shuffled]
+        epochs = len(needed) / len(planned)
+        return choose_few(needed, price=epochs * self.shape_price / self.width)
 
     def _alike(self, lengths, batch_size):
         """Packs all texts at once, into batches of one shape.
@@ -145,6 +158,8 @@ class PackedRows:
         if everything.num_rows < num_rows:
             num_rows = min(num_rows, _rounded(everything.num_rows, self.shape_price))
         count = -(-everything.num_rows // num_rows)
+        if not self.shape_price:
+            num_rows = -(-everything.num_rows // count)
         # Rows are dealt out in turn: the first ones hold few, long texts.
         batch_of, row_of = everything.rows % count, everything.rows // count
         parts = np.split(
@@ -167,6 +182,7 @@ class PackedRows:
 def choose_layout(
     lengths,
     batch_size: int,
+    order: str,
     *,
     rows: str,
     max_width: int,
@@ -181,6 +197,7 @@ def choose_layout(
     Args:
         lengths: tokens of every text, integers `(N,)`.
         batch_size: texts a batch.
+        order: one of `ORDERS`.
         rows: "packed" or "single", or "auto" for what costs less.
         max_width: the model's positions, the largest width allowed.
         hidden_dim: H of the model.
@@ -195,26 +212,27 @@ def choose_layout(
     """
     check_rows(rows)
     check_batch_size(batch_size)
-    widths = choose_widths(lengths, max_width, price=shape_price)
-    if rows == "single":
-        return SingleRows(widths, shape_price)
     lengths = np.asarray(lengths)
-    counts = np.bincount(np.searchsorted(widths, lengths), minlength=len(widths))
-
-    def cost(width, rows):
-        return rows * width * (1 + width / (_ATTENTION * hidden_dim)) + shape_price
-
-    single = sum(map(cost, widths, counts))
+    widths = choose_widths(lengths, max_width, price=shape_price)
+    single = SingleRows(widths, shape_price)
+    if rows == "single":
+        return single
     sample = lengths[:: -(-len(lengths) // _SAMPLE)]
-    packed = {}
-    for width in {widths[-1], *(w for w in _WIDTHS if widths[-1] < w <= max_width)}:
-        batches = _cut(np.random.default_rng(0).permutation(sample), batch_size)
-        num_rows = sum(best_fit(batch, width).num_rows for batch in batches)
-        packed[width] = cost(width, num_rows * len(lengths) / len(sample))
-    width = min(packed, key=packed.__getitem__)
-    if rows == "auto" and packed[width] >= single:
-        return SingleRows(widths, shape_price)
-    return PackedRows(width, shape_price)
+
+    def cost(layout):
+        planned = layout.plan(sample, batch_size, order, np.random.default_rng(0))
+        positions = 0.0
+        for _, placement in planned:
+            attention = placement.width / (_ATTENTION * hidden_dim)
+            positions += placement.num_rows * placement.width * (1 + attention)
+        shapes = {(placement.num_rows, placement.width) for _, placement in planned}
+        return positions * len(lengths) / len(sample) + shape_price * len(shapes)
+
+    tried = {widths[-1], *(w for w in _WIDTHS if widths[-1] < w <= max_width)}
+    best = min((PackedRows(width, shape_price) for width in sorted(tried)), key=cost)
+    if rows == "auto" and cost(single) <= cost(best):
+        return single
+    return PackedRows(best.width, shape_price)
 
 
 def check_order(order) -> None:

@@ -135,7 +135,7 @@ def choose_jit(task, total_steps, positions) -> str:
     )
 
 
-def layout_for(task, training, lengths, batch_size, epochs):
+def layout_for(task, training, lengths, batch_size, order, epochs):
     """Chooses how the texts of a run are laid into rows.
 
     Args:
@@ -143,6 +143,7 @@ def layout_for(task, training, lengths, batch_size, epochs):
         training: whether the run is a `fit`.
         lengths: tokens of every text, integers `(N,)`.
         batch_size: texts a batch.
+        order: how they come to the batches, one of `layouts.ORDERS`.
         epochs: how often the texts are gone through.
 
     Returns:
@@ -164,6 +165,7 @@ def layout_for(task, training, lengths, batch_size, epochs):
     return choose_layout(
         lengths,
         batch_size,
+        order,
         rows=rows,
         max_width=config.max_sequence_length,
         hidden_dim=config.hidden_dim,

@@ -27,7 +27,8 @@ class Texts:
         y: targets, (N, …), or None.
         sample_weight: float (N,), or None.
         pad_id: fills unused positions.
-        choose_layout: function of lengths, texts a batch and epochs, to a layout.
+        choose_layout: function of lengths, texts a batch, order and epochs, to a
+            layout.
     """
 
     encoded: EncodedTexts
@@ -57,7 +58,7 @@ class Texts:
             self.sample_weight,
             batch_size=batch_size,
             order=order,
-            layout=self.choose_layout(self.encoded.lengths, batch_size, epochs),
+            layout=self.choose_layout(self.encoded.lengths, batch_size, order, epochs),
             pad_id=self.pad_id,
         )
 
