@@ -134,18 +134,20 @@ class PackedRows:
         if not self.shape_price:
             return planned
         if not self._row_counts:
-            self._row_counts = self._choose_row_counts(lengths, batch_size, planned)
+            needed = [placement.num_rows for _, placement in planned]
+            if order == "shuffled":
+                needed += self._needed_later(lengths, batch_size)
+            price = self.shape_price / self.width * len(needed) / len(planned)
+            self._row_counts = choose_few(needed, price=price)
         return [Planned(some, self._filled(placed)) for some, placed in planned]
 
-    def _choose_row_counts(self, lengths, batch_size, planned):
-        """Chooses few numbers of rows, for this epoch and others that may come."""
-        needed = [placement.num_rows for _, placement in planned]
-        rng = np.random.default_rng(0)
-        while len(needed) < _BATCHES and len(lengths) > batch_size:
-            shuffled = _cut(rng.permutation(lengths), batch_size)
-            needed += [best_fit(some, self.width).num_rows for some in shuffled]
-        epochs = len(needed) / len(planned)
-        return choose_few(needed, price=epochs * self.shape_price / self.width)
+    def _needed_later(self, lengths, batch_size) -> list[int]:
+        """Returns the rows that shuffled batches of epochs to come may need."""
+        rng, needed = np.random.default_rng(0), []
+        while len(needed) < _BATCHES:
+            for batch in _cut(rng.permutation(lengths), batch_size):
+                needed.append(best_fit(batch, self.width).num_rows)
+        return needed
 
     def _alike(self, lengths, batch_size):
         """Packs all texts at once, into batches of one shape.

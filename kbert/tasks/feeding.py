@@ -102,7 +102,8 @@ def ready_arrays(x, config) -> dict[str, np.ndarray]:
         ValueError: if a key is missing or unknown, or a value out of range.
     """
     known = ("token_ids", "segment_ids", "padding_mask")
-    unknown = sorted(set(x) - {*known, "first_positions"})
+    given = {key for key, value in x.items() if value is not None}
+    unknown = given - set(known)
     missing = [key for key in ("token_ids", "padding_mask") if x.get(key) is None]
     if unknown or missing:
         raise ValueError(
