@@ -104,8 +104,7 @@ class BertTask(keras.Model):
                 of 5e-5, 4e-5, 3e-5 and 2e-5.
             rows: "packed" to lay several texts a row, which computes the same without
                 padding; "single" for one; "auto" for what costs less.
-            **kwargs: the rest of `keras.Model.compile`. `jit_compile="auto"` on the
-                TensorFlow backend is decided by `fit`, which says so.
+            **kwargs: the rest of `keras.Model.compile`.
 
         Raises:
             ValueError: if the loss takes probabilities, or `rows` is unknown.

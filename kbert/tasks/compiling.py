@@ -18,12 +18,10 @@ _PROBABILITY_LOSSES = (
 )
 
 
-# Of XLA on TensorFlow's CPU: estimates on the side of not compiling, from runs of
-# MiniLM on a busy machine that spread widely.
-_SAVED_SHARE = 0.1
-_COMPILATION_SECONDS = 2.5
+# Of compiling for one more shape on two cores: seconds an encoder layer, of a training
+# step and of a forward pass, and the speed at which either could run meanwhile.
+_TRAINING_SECONDS = 2.0
 _FORWARD_SECONDS = 0.3
-_SHAPES = 4
 _FLOPS_A_SECOND = 100e9
 
 
@@ -36,7 +34,7 @@ class Choices:
 
     Args:
         own_optimizer: whether the optimizer is left to kbert.
-        own_jit_compile: the same for `jit_compile`.
+        own_jit_compile: the same for `jit_compile`, which is then Keras's choice.
         learning_rate: peak of kbert's own schedule.
         rows: how texts are laid, one of `preprocessing.layouts.ROWS`.
         arguments: of `keras.Model.compile`, but for the optimizer.
@@ -79,13 +77,12 @@ def check_loss(loss):
         )
 
 
-def prepare_run(task, total_steps, positions) -> list[str]:
+def prepare_run(task, total_steps) -> list[str]:
     """Compiles what was left to kbert, for a run of `total_steps`.
 
     Args:
         task: the `BertTask`.
         total_steps: optimizer steps of the run.
-        positions: as for `choose_jit`.
 
     Returns:
         Sentences on what was chosen.
@@ -99,40 +96,12 @@ def prepare_run(task, total_steps, positions) -> list[str]:
             f"New AdamW: {total_steps:,} steps, learning rate up to {peak:g} over the "
             "first tenth, then down to 0."
         )
-    if choices.own_jit_compile:
-        told.append(choose_jit(task, total_steps, positions))
+    tensorflow = keras.backend.backend() == "tensorflow"
+    if tensorflow and choices.own_jit_compile and not task.jit_compile:
+        # MiniLM on two cores, 32 texts of 24 and of 40 tokens: steps of 0.40 and 0.64 s
+        # without XLA, of 0.44 and 0.69 s with it, and 10 s to compile for each shape.
+        told.append("No XLA: on a CPU its steps are no faster, and it must compile.")
     return told
-
-
-def choose_jit(task, total_steps, positions) -> str:
-    """Decides whether XLA compiles the training step on TensorFlow without a GPU.
-
-    Keras's "auto" never does there. XLA saves a share of every step and costs seconds
-    of compilation for every shape, so it pays for long runs only.
-
-    Args:
-        task: the `BertTask`, whose `jit_compile` is set.
-        total_steps: optimizer steps of the run.
-        positions: positions in a step's batch, or None where they are not known.
-
-    Returns:
-        A sentence on what was chosen and why; empty where Keras's choice stands.
-    """
-    if keras.backend.backend() != "tensorflow" or _has_gpu():
-        return ""
-    if positions is None:
-        task.jit_compile = False
-        return "No XLA: the sizes of the batches are not known in advance."
-    layers = task.backbone.encoder_layers
-    weights = sum(layer.count_params() for layer in layers)
-    seconds = 6 * weights * positions / _FLOPS_A_SECOND
-    saved = total_steps * seconds * _SAVED_SHARE
-    spent = _COMPILATION_SECONDS * len(layers) * _SHAPES
-    task.jit_compile = saved > spent
-    return (
-        f"{'XLA' if task.jit_compile else 'No XLA'}: compiling would take about "
-        f"{spent:.0f} s and save about {saved:.0f} s."
-    )
 
 
 def layout_for(task, training, lengths, batch_size, order, epochs):
@@ -188,9 +157,5 @@ def _shape_price(task, training) -> float:
         return 0.0
     layers = task.backbone.encoder_layers
     weights = sum(layer.count_params() for layer in layers)
-    seconds = len(layers) * (_COMPILATION_SECONDS if training else _FORWARD_SECONDS)
+    seconds = len(layers) * (_TRAINING_SECONDS if training else _FORWARD_SECONDS)
     return seconds * _FLOPS_A_SECOND / ((6 if training else 2) * weights)
-
-
-def _has_gpu() -> bool:
-    return bool(keras.distribution.list_devices("gpu"))

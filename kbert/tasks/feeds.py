@@ -46,10 +46,6 @@ class Texts:
         """Returns the steps of an epoch."""
         return math.ceil(len(self.encoded) / batch_size)
 
-    def positions(self, batch_size) -> float:
-        """Returns the positions of a batch, on average and without padding."""
-        return float(self.encoded.lengths.mean()) * batch_size
-
     def batches(self, batch_size, order, epochs=1) -> TextBatches:
         """Returns the batches of an epoch, laid for a run of so many epochs."""
         return TextBatches(
@@ -143,10 +139,6 @@ class Arrays:
         """Returns the steps of an epoch."""
         return math.ceil(len(self.x["token_ids"]) / batch_size)
 
-    def positions(self, batch_size) -> float:
-        """Returns the positions of a batch."""
-        return self.x["token_ids"].shape[1] * batch_size
-
     def fit_arguments(self, batch_size, shuffle, epochs) -> dict:
         """Returns the data arguments of Keras's `fit`."""
         return {**self.evaluate_arguments(batch_size), "shuffle": shuffle}
@@ -212,10 +204,6 @@ class Stream:
     def steps(self, batch_size) -> int:
         """Returns the steps of an epoch."""
         return self.dataset.steps
-
-    def positions(self, batch_size) -> None:
-        """Returns None: the texts are not known in advance."""
-        return None
 
     def fit_arguments(self, batch_size, shuffle, epochs) -> dict:
         """Returns the data arguments of Keras's `fit`."""

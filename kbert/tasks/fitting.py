@@ -17,7 +17,7 @@ def prepare_fit(
     """Prepares all that Keras's `fit` needs, checked before any training.
 
     Args:
-        task: the `BertTask`, whose optimizer and `jit_compile` are set.
+        task: the `BertTask`, whose optimizer is set.
         data: `(x, y, sample_weight)` as passed to `fit`.
         held_out: `validation_data`, or the share of `validation_split`, 0 for none.
         batch_sizes: of training and of validation, as passed to `fit`.
@@ -43,7 +43,7 @@ def prepare_fit(
     size = BATCH_SIZE if size is None else size
     check_batch_size(size)
     total_steps = (steps_per_epoch or data.steps(size)) * epochs
-    told = compiling.prepare_run(task, total_steps, data.positions(size))
+    told = compiling.prepare_run(task, total_steps)
     # A layout is chosen for at least one epoch, though `fit` may be asked for none.
     arguments = data.fit_arguments(size, shuffle, max(epochs, 1))
     tell(verbose, data.truncated(), *told, described(arguments["x"]))
@@ -66,20 +66,17 @@ def tell(verbose, *sentences):
 
 @contextlib.contextmanager
 def leaving_intact(task):
-    """Brings back, when a `fit` ends or fails, what Keras leaves changed.
+    """Brings the weights back into the model when a `fit` ends or fails.
 
-    XLA stays on for training alone: `classify` would compile anew for every batch size.
-    On JAX Keras keeps the weights outside the model within an epoch; an interrupted
-    run would lose them.
+    On JAX Keras keeps them outside the model within an epoch; an interrupted run would
+    lose them.
 
     Args:
         task: the `BertTask`.
     """
-    jit_compile = task.jit_compile
     try:
         yield
     finally:
-        task.jit_compile = jit_compile
         if keras.backend.backend() == "jax":
             task.jax_state_sync()
 
