@@ -30,9 +30,9 @@ _SAMPLE = 4096
 
 # Attention costs a position as much as all dense layers do where a row is so many
 # times as wide as the model. By the number of multiplications that would be 6, but they
-# are many small ones, with a softmax between: measured on CPUs with MiniLM, 0.8 on JAX,
-# 1 on TensorFlow, 2 on torch.
-_ATTENTION = 1
+# are many small ones with a softmax between: measured with MiniLM on two cores, 0.8 on
+# JAX, 1 on TensorFlow and 2 on torch forward, and 0.6 on TensorFlow in training.
+_ATTENTION = 0.8
 
 # Batches looked at to choose how many rows they may have.
 _BATCHES = 256
@@ -216,6 +216,9 @@ def choose_layout(
     check_batch_size(batch_size)
     lengths = np.asarray(lengths)
     widths = choose_widths(lengths, max_width, price=shape_price)
+    full = widths[-1]
+    if not shape_price and order != "alike":
+        widths = np.unique(lengths).tolist()  # a width more costs nothing
     single = SingleRows(widths, shape_price)
     if rows == "single":
         return single
@@ -230,7 +233,7 @@ def choose_layout(
         shapes = {(placement.num_rows, placement.width) for _, placement in planned}
         return positions * len(lengths) / len(sample) + shape_price * len(shapes)
 
-    tried = {widths[-1], *(w for w in _WIDTHS if widths[-1] < w <= max_width)}
+    tried = {full, *(w for w in _WIDTHS if full < w <= max_width)}
     best = min((PackedRows(width, shape_price) for width in sorted(tried)), key=cost)
     if rows == "auto" and cost(single) <= cost(best):
         return single

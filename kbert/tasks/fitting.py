@@ -88,8 +88,9 @@ def described(batches) -> str:
     rows = "Several texts a row"
     if isinstance(batches.layout, SingleRows):
         rows = "One text a row"
-    widths = sorted({width for _, width in batches.shapes})
+    widths = [width for _, width in batches.shapes]
+    wide = f"{min(widths)} to " if min(widths) < max(widths) else ""
     return (
-        f"{rows}, {' or '.join(map(str, widths))} positions wide: "
-        f"{batches.share_used:.0%} of the positions are used."
+        f"{rows}, {wide}{max(widths)} positions wide: {batches.share_used:.0%} of the "
+        "positions are used."
     )

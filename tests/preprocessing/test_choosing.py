@@ -40,7 +40,9 @@ def test_layout_asked_for_is_chosen():
     for lengths in (RAGGED, [8] * 100, [5] * 1000 + [500]):
         single = choose(lengths, "single")
         assert isinstance(single, SingleRows)
-        assert single.widths == choose_widths(lengths, 512)
+        assert single.widths == sorted(set(lengths))
+        alike = choose(lengths, "single", order="alike")
+        assert alike.widths == choose_widths(lengths, 512)
         priced = choose(lengths, "single", shape_price=9.0)
         assert priced.widths == choose_widths(lengths, 512, price=9.0)
         assert isinstance(choose(lengths, "packed"), PackedRows)
