@@ -45,19 +45,20 @@ def update(variable, m, v, gradient, rate, step, betas, epsilon, decay):
     if backend == "torch" and m.value.device.type in _TORCH_DEVICES:
         _in_torch(variable, m, v, gradient, rate, step, betas, epsilon, decay)
         return
-    numbers = _numbers(rate, step, betas, epsilon, decay)
-    formula = _updated
+    formula = functools.partial(_updated, betas=betas)
     if backend == "tensorflow":
         formula = _compiled(keras.backend.standardize_dtype(gradient.dtype), betas)
+    numbers = _numbers(rate, step, betas, epsilon, decay)
     shape = gradient.shape
     flat = [ops.reshape(tensor, (-1,)) for tensor in (variable, m, v, gradient)]
-    values = formula(*flat, *numbers, betas)
+    values = formula(flat, numbers)
     for target, value in zip((variable, m, v), values, strict=True):
         target.assign(ops.reshape(value, shape))
 
 
-def _updated(w, m, v, g, step_size, epsilon, decay, betas):
-    """Returns w, m and v after the update."""
+def _updated(tensors, numbers, betas):
+    """Returns w, m and v after the update, from w, m, v and g."""
+    (w, m, v, g), (step_size, epsilon, decay) = tensors, numbers
     m = m + (g - m) * (1.0 - betas[0])
     v = v + (ops.square(g) - v) * (1.0 - betas[1])
     return w - (m / (ops.sqrt(v) + epsilon) * step_size + w * decay), m, v
@@ -74,7 +75,7 @@ def _numbers(rate, step, betas, epsilon, decay):
     if step is not None:
         first, root_second = _corrections(ops.cast(step, dtype), betas)
         step_size, epsilon = rate * root_second / first, epsilon * root_second
-    return step_size, epsilon, rate * ops.cast(decay, dtype)
+    return [step_size, epsilon, rate * ops.cast(decay, dtype)]
 
 
 def _corrections(step, betas):
@@ -97,12 +98,12 @@ def _compiled(dtype, betas):
     vector, scalar = tf.TensorSpec([None], dtype), tf.TensorSpec([], dtype)
 
     @tf.function(
-        input_signature=[vector] * 4 + [scalar] * 3, jit_compile=True, autograph=False
+        input_signature=[[vector] * 4, [scalar] * 3], jit_compile=True, autograph=False
     )
-    def compiled(*tensors):
-        return _updated(*tensors, betas)
+    def compiled(tensors, numbers):
+        return _updated(tensors, numbers, betas)
 
-    return lambda *arguments: compiled(*arguments[:-1])
+    return compiled
 
 
 def _in_torch(variable, m, v, gradient, rate, step, betas, epsilon, decay):
