@@ -16,7 +16,7 @@ def linear(x, kernel, bias):
         Float (..., out).
     """
     if keras.backend.backend() == "torch":
-        import torch
+        import torch  # pyright: ignore[reportMissingImports]
 
         kernel, bias = ops.convert_to_tensor(kernel), ops.convert_to_tensor(bias)
         # One pass over the result instead of two.

@@ -107,7 +107,7 @@ def _compiled(dtype, betas):
 
 
 def _in_torch(variable, m, v, gradient, rate, step, betas, epsilon, decay):
-    from torch.optim.adamw import adamw
+    from torch.optim.adamw import adamw  # pyright: ignore[reportMissingImports]
 
     device = m.value.device
     # The kernel counts one up itself. After so many updates nothing is left to correct.
