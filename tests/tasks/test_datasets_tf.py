@@ -30,18 +30,18 @@ def test_names_as_labels(trained):
     np.testing.assert_allclose(of_dataset, expected, rtol=1e-5)
 
 
-def test_class_weights_change_the_loss():
+def test_class_weights_mean_the_same_as_with_lists():
     model = tiny.classifier(dropout=0.0)
     model.compile(keras.optimizers.SGD(0.0))
 
-    def loss(**weights):
-        history = model.fit(dataset(TEXTS, INDICES), verbose=0, **weights)
+    def loss(x, y=None, **weights):
+        history = model.fit(x, y, batch_size=8, shuffle=False, verbose=0, **weights)
         return history.history["loss"][0]
 
-    unweighted = loss()
-    assert loss(class_weight={0: 2.0, 1: 2.0}) == pytest.approx(
-        2 * unweighted, rel=1e-4
-    )
+    weighted = loss(dataset(TEXTS, INDICES), class_weight={0: 3.0, 1: 0.5})
+    expected = loss(TEXTS, LABELS, class_weight={0: 3.0, 1: 0.5})
+    assert weighted == pytest.approx(expected, rel=1e-4)
+    assert abs(weighted - loss(dataset(TEXTS, INDICES))) > 1e-3
 
 
 def test_sample_weights_in_the_dataset():
@@ -74,3 +74,8 @@ def test_an_unbatched_dataset_is_refused():
 def test_targets_beside_a_dataset_are_refused():
     with pytest.raises(ValueError, match="holds its targets"):
         tiny.classifier().fit(dataset(TEXTS), LABELS, verbose=0)
+
+
+def test_calling_the_model_on_a_text_tensor_says_what_to_do():
+    with pytest.raises(ValueError, match="predict.*EagerTensor of text"):
+        tiny.classifier()(tf.constant(["a"]))

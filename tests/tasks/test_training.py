@@ -43,11 +43,22 @@ def test_class_weights_and_sample_weights_change_the_loss_alike():
     assert abs(of_classes - loss_of(model)) > 1e-3
 
 
-def test_class_weights_work_with_a_dataset():
+def ways_to_pass_texts():
+    batches = tiny.RawBatches(TEXTS, LABELS)
+    return {
+        "arrays": {"x": tiny.preprocessor()(TEXTS), "y": LABELS, "batch_size": 8},
+        "dataset": {"x": batches},
+        "generator": {"x": (batches[i] for i in range(3)), "steps_per_epoch": 3},
+    }
+
+
+@pytest.mark.parametrize("way", ways_to_pass_texts())
+def test_class_weights_mean_the_same_as_with_lists(way):
     model = tiny.classifier(dropout=0.0)
     weights = {"negative": 3.0, "positive": 0.5}
     expected = loss_of(model, class_weight=weights)
-    history = model.fit(tiny.RawBatches(TEXTS, LABELS), class_weight=weights, verbose=0)
+    data = ways_to_pass_texts()[way]
+    history = model.fit(**data, class_weight=weights, shuffle=False, verbose=0)
     assert history.history["loss"][0] == pytest.approx(expected, rel=1e-4)
 
 
