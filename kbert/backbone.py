@@ -13,6 +13,9 @@ from kbert.checkpoints import folder
 from kbert.config import BertConfig
 from kbert.layers import BertEmbeddings, BertEncoderLayer, BertPooler
 
+# The keys of a backbone's inputs, of which a task has one more.
+INPUTS = ("token_ids", "segment_ids", "padding_mask")
+
 # A pass of XLA that, on a CPU, lets it merge what `remat` computes twice.
 _REMAT_FLAG = "--xla_disable_hlo_passes=cse_barrier_expander"
 
@@ -38,8 +41,9 @@ class BertBackbone(keras.Model):
         pooled_output: float (B, H), tanh of a dense layer on each row's first position.
 
     Raises:
-        ValueError: if numpy inputs hold an id, a segment or a length out of range,
-            which the backends would treat differently and in silence.
+        ValueError: if a key is missing or unknown, or numpy inputs hold an id, a
+            segment or a length out of range, which the backends would treat differently
+            and in silence.
 
     Example:
     >>> backbone = BertBackbone(100, num_layers=1, num_heads=2, hidden_dim=8,
@@ -80,10 +84,7 @@ class BertBackbone(keras.Model):
             **{f.name: arguments[f.name] for f in dataclasses.fields(BertConfig)}
         )
         embeddings, encoder_layers, pooler = _layers(config, remat, dtype)
-        inputs = {
-            key: keras.Input((None,), dtype="int32", name=key)
-            for key in ("token_ids", "segment_ids", "padding_mask")
-        }
+        inputs = {key: keras.Input((None,), dtype="int32", name=key) for key in INPUTS}
         x = embeddings(
             inputs["token_ids"], inputs["segment_ids"], inputs["padding_mask"]
         )
@@ -105,9 +106,15 @@ class BertBackbone(keras.Model):
         check_inputs(inputs, self.config)
         return super().__call__(inputs, *args, **kwargs)
 
+    def call(self, inputs, training=None, mask=None):
+        """Runs the functional model; see `__call__`."""
+        check_keys(inputs)
+        return super().call(inputs, training=training, mask=mask)
+
     def predict(self, x, *args, **kwargs):
         """Checks numpy inputs, then predicts as `keras.Model.predict`."""
-        check_inputs(x, self.config)
+        if isinstance(x, dict):  # else a dataset, whose batches `call` sees
+            check_inputs(x, self.config)
         return super().predict(x, *args, **kwargs)
 
     def hidden_states(self, inputs):
@@ -223,27 +230,53 @@ def same_text(padding_mask):
     return ops.equal(padding_mask[:, None, :, None], padding_mask[:, None, None, :])
 
 
-def check_inputs(inputs, config):
-    """Refuses numpy inputs that the backends would get wrong in silence.
+def check_keys(inputs, required=INPUTS, optional=()):
+    """Refuses what is no dictionary of a model's inputs by name.
+
+    Keras only warns, and takes the values in the order of their keys, whatever these
+    are called.
+
+    Args:
+        inputs: a dictionary; a key with None counts as absent.
+        required: the keys that it must have.
+        optional: the ones that it may have.
+
+    Raises:
+        ValueError: if it is no dictionary, or a key is missing or unknown.
+    """
+    named = isinstance(inputs, dict)
+    given = {key for key in inputs if inputs[key] is not None} if named else set()
+    if not set(required) <= given <= {*required, *optional}:
+        received = sorted(map(str, inputs)) if named else type(inputs).__name__
+        beside = f" and may have {list(optional)}" if optional else ""
+        raise ValueError(
+            f"Inputs must be a dictionary with the keys {list(required)}{beside}. "
+            f"Received: {received}."
+        )
+
+
+def check_inputs(inputs, config, optional=()):
+    """Refuses inputs that the backends would get wrong in silence.
 
     JAX turns an id out of range into NaN and every backend takes -1 for the last row.
 
     Args:
-        inputs: a dictionary; only its numpy arrays are looked at.
+        inputs: a dictionary; of the values only numpy arrays are looked at.
         config: the `BertConfig` that sets the limits.
+        optional: keys that it may have beside `INPUTS`.
 
     Raises:
-        ValueError: if a value is out of range or a row too long.
+        ValueError: if a key is missing or unknown, a value out of range, or a row too
+            long.
     """
-    if not isinstance(inputs, dict):
-        return
+    check_keys(inputs, optional=optional)
     limits = {
         "token_ids": ("vocabulary_size", config.vocabulary_size),
         "segment_ids": ("num_segments", config.num_segments),
         "padding_mask": ("", np.inf),  # as many texts as a row holds
     }
     for key, (limit_name, limit) in limits.items():
-        values = inputs.get(key)
+        values = inputs[key]
         if not isinstance(values, np.ndarray) or values.size == 0:
             continue
         if values.dtype.kind not in "iub":

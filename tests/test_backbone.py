@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from kbert import presets
-from kbert.backbone import BertBackbone, check_inputs
+from kbert.backbone import INPUTS, BertBackbone, check_inputs
 from kbert.config import ACTIVATIONS, BertConfig
 from tests import bert_reference, random_bert
 
@@ -184,17 +184,47 @@ def test_a_row_longer_than_the_positions():
 
 
 def test_wrong_kinds_of_arrays():
-    config = BertConfig(**random_bert.SIZES)
+    config, values = BertConfig(**random_bert.SIZES), random_bert.inputs()
     with pytest.raises(ValueError, match="token_ids.*float64"):
-        check_inputs({"token_ids": np.ones((1, 4))}, config)
+        check_inputs({**values, "token_ids": np.ones((1, 4))}, config)
     with pytest.raises(ValueError, match=r"padding_mask.*\(4,\)"):
-        check_inputs({"padding_mask": np.ones(4, int)}, config)
+        check_inputs({**values, "padding_mask": np.ones(4, int)}, config)
 
 
-def test_tensors_and_symbols_are_not_looked_at():
-    config = BertConfig(**random_bert.SIZES)
-    check_inputs({"token_ids": ops.convert_to_tensor([[99]])}, config)
-    check_inputs(keras.Input((4,), dtype="int32"), config)
+def test_values_of_tensors_and_symbols_are_not_looked_at():
+    config, values = BertConfig(**random_bert.SIZES), random_bert.inputs()
+    check_inputs({**values, "token_ids": ops.convert_to_tensor([[99]])}, config)
+    check_inputs({**values, "token_ids": keras.Input((9,), dtype="int32")}, config)
+
+
+CALLS = ["__call__", "predict", "predict_on_batch", "hidden_states", "attentions"]
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("kind", [np.array, ops.convert_to_tensor])
+@pytest.mark.parametrize("extra", ["aaa", "first_positions", "zzz"])
+def test_unknown_keys_are_refused(extra, kind, call):
+    # Keras would take the values in the order of their keys.
+    values = {key: kind(value) for key, value in random_bert.inputs().items()}
+    values[extra] = values["token_ids"]
+    with pytest.raises(ValueError, match=f"Received: .*'{extra}'"):
+        getattr(random_bert.make(), call)(values)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("key", ["token_ids", "segment_ids", "padding_mask"])
+def test_missing_keys_are_refused(key, call):
+    values = random_bert.inputs()
+    del values[key]
+    with pytest.raises(ValueError, match=f"with the keys .*'{key}'.*Received"):
+        getattr(random_bert.make(), call)(values)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_inputs_without_names_are_refused(call):
+    values = random_bert.inputs()
+    with pytest.raises(ValueError, match="Received: (list|tuple)"):
+        getattr(random_bert.make(), call)([values[key] for key in INPUTS])
 
 
 # PAPER: Devlin et al. 2018, section 3, and Turc et al. 2019; counted exactly.

@@ -5,9 +5,8 @@ from typing import Any
 
 import keras
 
-from kbert.backbone import check_inputs, freeze, frozen_paths
+from kbert.backbone import freeze, frozen_paths
 from kbert.preprocessing.layouts import check_rows
-from kbert.preprocessing.raw_text import is_raw
 from kbert.tasks import compiling, feeding, fitting, lora, saving
 from kbert.tasks.compiling import is_auto
 from kbert.training.optimizer import AdamW
@@ -68,19 +67,16 @@ class BertTask(keras.Model):
 
         `first_positions` (each text's [CLS]) may be absent: one text a row.
         """
-        if is_raw(inputs):
-            raise ValueError(
-                f"Calling {type(self).__name__} takes a dictionary of arrays. For text "
-                "use `fit`, `evaluate`, `predict` or the task's answering method. "
-                f"Received: {type(inputs).__name__} of text."
-            )
-        check_inputs(inputs, self.backbone.config)
-        return super().__call__(feeding.with_first_positions(inputs), *args, **kwargs)
+        return super().__call__(feeding.called_with(self, inputs), *args, **kwargs)
 
     def call(self, inputs, training=None, mask=None):
         """Runs the functional model; see `__call__`."""
-        inputs = feeding.with_first_positions(inputs)
+        inputs = feeding.called_with(self, inputs)
         return super().call(inputs, training=training, mask=mask)
+
+    def compute_output_spec(self, inputs, training=None, mask=None):
+        """Returns the symbolic output, for a model that contains this one."""
+        return super().compute_output_spec(feeding.symbols(inputs), training, mask)
 
     # Training, evaluation, prediction ------------------------------------------------
 
@@ -99,7 +95,8 @@ class BertTask(keras.Model):
         Args:
             optimizer: a Keras optimizer; "auto" is a new `kbert.AdamW` for each `fit`.
             loss: a loss on logits; "auto" is the task's.
-            metrics: a list of metrics on logits; "auto" is the task's.
+            metrics: a list of metrics on logits; "auto" is the task's, and "accuracy"
+                in a list its accuracy.
             learning_rate: peak of the automatic schedule; the paper takes the best
                 of 5e-5, 4e-5, 3e-5 and 2e-5.
             rows: "packed" to lay several texts a row, which computes the same without
@@ -107,20 +104,16 @@ class BertTask(keras.Model):
             **kwargs: the rest of `keras.Model.compile`.
 
         Raises:
-            ValueError: if the loss takes probabilities, or `rows` is unknown.
+            ValueError: if the loss or a metric takes probabilities, or `rows` is
+                unknown.
         """
-        compiling.check_loss(loss)
         check_rows(rows)
         self.choices = compiling.Choices(
             own_optimizer=is_auto(optimizer),
             own_jit_compile=kwargs.get("jit_compile", "auto") == "auto",
             learning_rate=learning_rate,
             rows=rows,
-            arguments={
-                "loss": self.default_loss() if is_auto(loss) else loss,
-                "metrics": self.default_metrics() if is_auto(metrics) else metrics,
-                **kwargs,
-            },
+            arguments=compiling.compile_arguments(self, loss, metrics, **kwargs),
         )
         # `fit` makes the automatic one, knowing the steps.
         self.compile_with(None if self.choices.own_optimizer else optimizer)

@@ -1,6 +1,7 @@
 """Text classification, single texts and pairs (section 4.1)."""
 
 import dataclasses
+import numbers
 import warnings
 
 import keras
@@ -86,6 +87,7 @@ class BertClassifier(BertTask):
         Logits, float32 (texts, C); for a regression the numbers, (texts, 1).
 
     Raises:
+        TypeError: if `num_classes` is no integer.
         ValueError: if the labels are fewer than two or not distinct, given for a
             regression, or contradict `num_classes`.
 
@@ -323,6 +325,8 @@ class BertClassifier(BertTask):
 def _check_labels(labels, num_classes, problem) -> tuple[str, ...]:
     """Returns the labels of a head, () for a regression."""
     label_codes.check_problem(problem)
+    least = 2 if problem == "single_label" else 1
+    _check_number(num_classes, least)
     if problem == "regression":
         if labels or num_classes not in (None, 1):
             raise ValueError(
@@ -336,7 +340,6 @@ def _check_labels(labels, num_classes, problem) -> tuple[str, ...]:
                 "A classifier needs `labels` or `num_classes`. Received: neither."
             )
         labels = [f"LABEL_{index}" for index in range(num_classes)]
-    least = 2 if problem == "single_label" else 1
     labels = label_codes.check_names(labels, at_least=least)
     if num_classes not in (None, len(labels)):
         raise ValueError(
@@ -344,6 +347,22 @@ def _check_labels(labels, num_classes, problem) -> tuple[str, ...]:
             f"num_classes={num_classes}, labels={labels!r}."
         )
     return labels
+
+
+def _check_number(num_classes, least):
+    """Refuses a number of classes that is none, or too small."""
+    if num_classes is None:
+        return
+    if isinstance(num_classes, bool) or not isinstance(num_classes, numbers.Integral):
+        raise TypeError(
+            f"`num_classes` must be an integer. Received: num_classes={num_classes!r}."
+        )
+    if num_classes < least:
+        raise ValueError(
+            f"`num_classes` must be at least {least}. Received: "
+            f"num_classes={num_classes}. Where a number is asked, use "
+            'problem="regression"; for one yes or no, problem="multi_label".'
+        )
 
 
 def _saved_head(config) -> dict | None:

@@ -1,6 +1,7 @@
 """Choices that `compile` leaves to kbert."""
 
 import dataclasses
+import inspect
 
 import keras
 
@@ -8,15 +9,16 @@ from kbert.preprocessing.layouts import choose_layout
 from kbert.training.optimizer import AdamW
 from kbert.training.schedules import WarmupLinearDecay
 
-_PROBABILITY_LOSSES = (
-    "binary_crossentropy",
-    "categorical_crossentropy",
-    "sparse_categorical_crossentropy",
-    "BinaryCrossentropy",
-    "CategoricalCrossentropy",
-    "SparseCategoricalCrossentropy",
+# What takes probabilities and has no argument that could say otherwise.
+_ON_PROBABILITIES = (
+    keras.losses.KLDivergence,
+    keras.losses.kl_divergence,
+    keras.losses.Dice,
+    keras.losses.dice,
+    keras.losses.Tversky,
+    keras.losses.tversky,
+    keras.metrics.KLDivergence,
 )
-
 
 # Of compiling for one more shape on two cores: seconds an encoder layer, of a training
 # step and of a forward pass, and the speed at which either could run meanwhile.
@@ -52,29 +54,83 @@ def is_auto(value) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def check_loss(loss):
-    """Refuses a loss that takes probabilities, since the model returns logits.
-
-    Such a loss trains badly and without an error.
+def compile_arguments(task, loss, metrics, weighted_metrics=None, **kwargs) -> dict:
+    """Returns the arguments of `keras.Model.compile`, but for the optimizer.
 
     Args:
-        loss: as for `keras.Model.compile`.
+        task: the `BertTask`.
+        loss: as for `BertTask.compile`.
+        metrics: the same.
+        weighted_metrics: as for `keras.Model.compile`.
+        **kwargs: what is passed on.
 
     Raises:
-        ValueError: if it is a cross-entropy by name or with `from_logits=False`.
+        ValueError: if a loss or a metric takes probabilities, since the model returns
+            logits: it would train badly, or report what is not so, without an error.
     """
-    name = ""
-    if isinstance(loss, str) and loss in _PROBABILITY_LOSSES:
-        name = loss
-    elif not isinstance(loss, str) and isinstance(loss, keras.losses.Loss):
-        if loss.get_config().get("from_logits") is False:
-            name = type(loss).__name__
-    if name:
-        raise ValueError(
-            "The model returns logits, so the loss must take logits: for example "
-            "`keras.losses.SparseCategoricalCrossentropy(from_logits=True)`. "
-            f"Received: {name!r}, which takes probabilities."
-        )
+    if is_auto(loss):
+        loss = task.default_loss()
+    for given in keras.tree.flatten(loss):
+        if _takes_probabilities(keras.losses.get(given)):
+            example = "keras.losses.SparseCategoricalCrossentropy(from_logits=True)"
+            raise _not_on_logits("loss", given, example)
+    return {
+        "loss": loss,
+        "metrics": task.default_metrics() if is_auto(metrics) else _own(task, metrics),
+        "weighted_metrics": _own(task, weighted_metrics),
+        **kwargs,
+    }
+
+
+def _own(task, metrics):
+    """Returns metrics with the task's own accuracy for "accuracy" and "acc"."""
+    on_logits = "from_logits" in task.default_loss().get_config()
+
+    def own(given):
+        for metric in task.default_metrics() if given in ("accuracy", "acc") else ():
+            if metric.name == "accuracy":
+                metric.name = given
+                return metric
+        found = keras.metrics.get(given)
+        if on_logits and (_takes_probabilities(found) or _has_thresholds(found)):
+            example = "keras.metrics.BinaryAccuracy(threshold=0.0)"
+            raise _not_on_logits("metric", given, example)
+        return given
+
+    return keras.tree.map_structure(own, metrics)
+
+
+def _takes_probabilities(found) -> bool:
+    """Whether a loss or metric wants the outputs of a sigmoid or softmax."""
+    if found in _ON_PROBABILITIES or type(found) in _ON_PROBABILITIES:
+        return True
+    return _options(found).get("from_logits") is False
+
+
+def _has_thresholds(found) -> bool:
+    """Whether a metric cuts at Keras's default of a half, or at steps up to 1."""
+    options = _options(found)
+    if options.get("top_k") or "from_logits" in options:
+        return False
+    cuts = (options.get("threshold", 0.0), options.get("thresholds", 0.0))
+    return cuts[0] == 0.5 or cuts[1] in (None, 0.5) or "num_thresholds" in options
+
+
+def _options(found) -> dict:
+    """Returns the options of a loss or metric: an object, a function or None."""
+    if found is None:
+        return {}
+    if isinstance(found, keras.losses.Loss | keras.metrics.Metric):
+        return found.get_config()
+    parameters = inspect.signature(found).parameters
+    return {name: parameter.default for name, parameter in parameters.items()}
+
+
+def _not_on_logits(what, given, example):
+    return ValueError(
+        f"The model returns logits, so a {what} must take logits: for example "
+        f"`{example}`. Received: {given!r}, which takes probabilities."
+    )
 
 
 def prepare_run(task, total_steps) -> list[str]:

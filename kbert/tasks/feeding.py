@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 import keras
 import numpy as np
 
-from kbert.backbone import check_inputs
+from kbert.backbone import INPUTS, check_inputs, check_keys
 from kbert.preprocessing.labels import check_weights
 from kbert.preprocessing.raw_text import is_raw
 from kbert.preprocessing.streaming import StreamedBatches, StreamWidths
@@ -83,11 +83,31 @@ def prepare_validation(task, data, *, steps=None):
     return prepare(task, data, steps=steps)
 
 
-def with_first_positions(inputs):
-    """Returns a model's inputs with first_positions, None for one text a row."""
-    if isinstance(inputs, dict) and "first_positions" not in inputs:
-        return {**inputs, "first_positions": None}
-    return inputs
+def called_with(task, inputs) -> dict:
+    """Returns what a task is called with, checked; first_positions may be None.
+
+    Args:
+        task: the `BertTask`.
+        inputs: a dictionary of arrays or tensors.
+
+    Raises:
+        ValueError: if it is text, a key is missing or unknown, or a value out of range.
+    """
+    if is_raw(inputs):
+        raise ValueError(
+            f"Calling {type(task).__name__} takes a dictionary of arrays. For text "
+            "use `fit`, `evaluate`, `predict` or the task's answering method. "
+            f"Received: {type(inputs).__name__} of text."
+        )
+    check_inputs(inputs, task.backbone.config, optional=("first_positions",))
+    return {"first_positions": None, **inputs}
+
+
+def symbols(inputs) -> dict:
+    """Returns symbolic inputs with a symbol for first_positions: one text a row."""
+    rows = inputs["token_ids"].shape[:1]
+    given = {key: value for key, value in inputs.items() if value is not None}
+    return {"first_positions": keras.KerasTensor(rows, "int32"), **given}
 
 
 def ready_arrays(x, config) -> dict[str, np.ndarray]:
@@ -101,22 +121,19 @@ def ready_arrays(x, config) -> dict[str, np.ndarray]:
     Raises:
         ValueError: if a key is missing or unknown, or a value out of range.
     """
-    known = ("token_ids", "segment_ids", "padding_mask")
-    given = {key for key, value in x.items() if value is not None}
-    unknown = given - set(known)
-    missing = [key for key in ("token_ids", "padding_mask") if x.get(key) is None]
-    if unknown or missing:
-        raise ValueError(
-            f"Ready inputs must have the keys {list(known)}. Received: {sorted(x)}."
-        )
-    arrays = {key: keras.ops.convert_to_numpy(x[key]) for key in known if key in x}
+    check_keys(x, ("token_ids", "padding_mask"), optional=INPUTS)
+    arrays = {
+        key: keras.ops.convert_to_numpy(x[key])
+        for key in INPUTS
+        if x.get(key) is not None
+    }
+    arrays.setdefault("segment_ids", np.zeros_like(arrays["token_ids"]))
     check_inputs(arrays, config)
     shapes = {key: value.shape for key, value in arrays.items()}
     if len(set(shapes.values())) > 1:
         raise ValueError(f"Ready inputs must be of one shape. Received: {shapes}.")
     if arrays["token_ids"].shape[0] == 0:
         raise ValueError("There must be at least one row. Received: 0 rows.")
-    arrays.setdefault("segment_ids", np.zeros_like(arrays["token_ids"]))
     if arrays["padding_mask"].max() > 1:
         raise ValueError(
             "In ready arrays `padding_mask` must be 1 for text and 0 for padding. "

@@ -1,10 +1,12 @@
 """BertClassifier: what it learns, and the kinds of text and labels that it takes."""
 
+import keras
 import numpy as np
 import pandas
 import pytest
 
 import kbert
+from kbert.backbone import INPUTS
 from tests import tiny
 
 TEXTS, LABELS = tiny.sentiment()
@@ -150,6 +152,18 @@ def test_multi_label_targets():
     assert by_matrix[1] == pytest.approx(accuracy, abs=1e-6)
 
 
+@pytest.mark.parametrize("where", ["metrics", "weighted_metrics"])
+@pytest.mark.parametrize("name", ["accuracy", "acc"])
+@pytest.mark.parametrize("problem", ["single_label", "multi_label"])
+def test_accuracy_by_name_is_the_tasks(problem, name, where):
+    model = tiny.classifier(problem=problem, labels=["a", "b", "c"], dropout=0.0)
+    y = np.random.default_rng(0).integers(0, 2, (24, 3))
+    y = y.argmax(1) if problem == "single_label" else y
+    expected = model.evaluate(TEXTS, y, verbose=0, return_dict=True)["accuracy"]
+    model.compile(**{where: [name]})
+    assert model.evaluate(TEXTS, y, verbose=0, return_dict=True)[name] == expected
+
+
 def test_regression_learns():
     model = tiny.classifier(problem="regression", dropout=0.0)
     model.compile(learning_rate=1e-2)
@@ -162,3 +176,17 @@ def test_regression_learns():
     assert model.evaluate(TEXTS, targets, verbose=0)[0] == pytest.approx(
         expected, rel=1e-4
     )
+
+
+# Inside of another model
+
+
+def test_a_task_inside_of_another_model(trained, tmp_path):
+    inputs = {key: keras.Input((None,), dtype="int32", name=key) for key in INPUTS}
+    model = keras.Model(inputs, keras.layers.Softmax()(trained(inputs)))
+    ready = tiny.preprocessor()(TEXTS[:5])
+    expected = [list(a.probabilities.values()) for a in trained.classify(TEXTS[:5])]
+    np.testing.assert_allclose(model.predict(ready, verbose=0), expected, atol=1e-5)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(again.predict(ready, verbose=0), expected, atol=1e-5)

@@ -1,5 +1,7 @@
 """What a classifier refuses, before any work."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -87,9 +89,28 @@ def test_rows_longer_than_the_positions_are_refused():
         tiny.classifier().predict({"token_ids": ids, "padding_mask": np.ones_like(ids)})
 
 
-def test_calling_the_model_on_text_says_what_to_do():
-    with pytest.raises(ValueError, match="predict"):
-        tiny.classifier()(["a good film"])
+@pytest.mark.parametrize(
+    "text", ["a", ["a"], np.array(["a"]), (["a"], ["b"]), {"first": ["a"]}]
+)
+def test_calling_the_model_on_text_says_what_to_do(text):
+    with pytest.raises(ValueError, match=f"predict.*{type(text).__name__} of text"):
+        tiny.classifier()(text)
+
+
+@pytest.mark.parametrize("kind", [np.array, keras.ops.convert_to_tensor])
+@pytest.mark.parametrize("extra", ["aaa", "zzz"])
+def test_calling_the_model_with_unknown_keys_is_refused(extra, kind):
+    ready = {key: kind(value) for key, value in tiny.preprocessor()(["a"]).items()}
+    with pytest.raises(ValueError, match=f"Received: .*'{extra}'"):
+        tiny.classifier()({**ready, extra: ready["token_ids"]})
+
+
+@pytest.mark.parametrize("key", ["token_ids", "segment_ids", "padding_mask"])
+def test_calling_the_model_without_a_key_is_refused(key):
+    ready = tiny.preprocessor()(["a"])
+    del ready[key]
+    with pytest.raises(ValueError, match=f"with the keys .*'{key}'.*Received"):
+        tiny.classifier()(ready)
 
 
 def test_text_without_a_preprocessor_is_refused():
@@ -107,7 +128,13 @@ def test_text_without_a_preprocessor_is_refused():
         ({"labels": "ab"}, "list of names.*'ab'"),
         ({"labels": [0, 1]}, "must be a string.*0"),
         ({"num_classes": 3, "labels": ["a", "b"]}, "num_classes=3"),
-        ({"num_classes": 1}, "LABEL_0"),
+        ({"num_classes": 1}, "num_classes=1.*regression.*multi_label"),
+        ({"num_classes": 0}, "num_classes=0"),
+        ({"num_classes": "2"}, "integer.*num_classes='2'"),
+        ({"num_classes": 2.5}, "integer.*num_classes=2.5"),
+        ({"num_classes": True}, "integer.*num_classes=True"),
+        ({"num_classes": 2.0, "labels": ["a", "b"]}, "integer.*num_classes=2.0"),
+        ({"num_classes": "1", "problem": "regression"}, "integer.*num_classes='1'"),
         ({"problem": "ranking"}, "ranking"),
         ({"problem": "regression", "labels": ["a", "b"]}, "no classes"),
     ],
@@ -133,10 +160,84 @@ def test_a_preprocessor_longer_than_the_positions_is_refused():
     "loss",
     [
         "sparse_categorical_crossentropy",
+        "BinaryCrossentropy",
+        "bce",
+        "BCE",
+        "binary_focal_crossentropy",
+        "categorical_focal_crossentropy",
+        "kld",
+        "dice",
+        keras.losses.sparse_categorical_crossentropy,
+        functools.partial(keras.losses.binary_crossentropy, label_smoothing=0.1),
+        keras.losses.SparseCategoricalCrossentropy,
         keras.losses.SparseCategoricalCrossentropy(),
         keras.losses.BinaryCrossentropy(),
+        keras.losses.KLDivergence(),
+        ["sparse_categorical_crossentropy"],
+        {"classifier": "bce"},
     ],
 )
 def test_a_loss_on_probabilities_is_refused(loss):
-    with pytest.raises(ValueError, match="logits"):
+    with pytest.raises(ValueError, match="loss must take logits.*Received: .*which"):
         tiny.classifier().compile(loss=loss)
+
+
+def on_logits(truth, outputs):
+    return keras.losses.sparse_categorical_crossentropy(truth, outputs, True)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "mse",
+        on_logits,
+        functools.partial(
+            keras.losses.sparse_categorical_crossentropy, from_logits=True
+        ),
+        [keras.losses.SparseCategoricalCrossentropy(from_logits=True)],
+        keras.losses.CategoricalHinge(),
+    ],
+)
+def test_a_loss_on_logits_is_taken(loss):
+    tiny.classifier().compile(loss=loss)
+
+
+@pytest.mark.parametrize("where", ["metrics", "weighted_metrics"])
+@pytest.mark.parametrize(
+    "metric",
+    [
+        "binary_accuracy",
+        "bce",
+        keras.metrics.BinaryAccuracy,
+        keras.metrics.Precision(),
+        keras.metrics.AUC(),
+        keras.metrics.RecallAtPrecision(0.5),
+        keras.metrics.BinaryCrossentropy(),
+        keras.metrics.KLDivergence(),
+        keras.metrics.F1Score(threshold=0.5),
+    ],
+)
+def test_a_metric_on_probabilities_is_refused(metric, where):
+    model = tiny.classifier(problem="multi_label")
+    with pytest.raises(ValueError, match="metric must take logits.*Received: .*which"):
+        model.compile(**{where: [metric]})
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        keras.metrics.BinaryAccuracy(threshold=0.0),
+        keras.metrics.Precision(thresholds=0.0),
+        keras.metrics.Recall(top_k=1),
+        keras.metrics.AUC(from_logits=True),
+        keras.metrics.F1Score(),
+        "mse",
+    ],
+)
+def test_a_metric_on_logits_is_taken(metric):
+    tiny.classifier(problem="multi_label").compile(metrics=[metric])
+
+
+def test_metrics_of_numbers_may_have_thresholds():
+    model = tiny.classifier(problem="regression")
+    model.compile(metrics=["binary_accuracy"])
