@@ -117,6 +117,28 @@ class BertBackbone(keras.Model):
             check_inputs(x, self.config)
         return super().predict(x, *args, **kwargs)
 
+    def export(self, filepath, format="tf_saved_model", **kwargs):
+        """Writes the encoder as `keras.Model.export`, from ids to vectors.
+
+        Args:
+            filepath: folder to write.
+            format: as in Keras. A "tf_saved_model" has the signature `serving_default`,
+                with the names of a call's arguments and results.
+            **kwargs: as in Keras.
+
+        Raises:
+            ValueError: if a SavedModel is asked for on another backend than TensorFlow,
+                where Keras cannot leave two sizes open in several inputs.
+        """
+        backend = keras.backend.backend()
+        if format == "tf_saved_model" and backend != "tensorflow":
+            raise ValueError(
+                "A backbone becomes a SavedModel on the TensorFlow backend only. "
+                f"Received: Keras on {backend!r}. Set KERAS_BACKEND=tensorflow, or "
+                "export a task, which works on every backend."
+            )
+        super().export(filepath, format=format, **kwargs)
+
     def hidden_states(self, inputs):
         """Returns the embeddings and the output of every layer.
 

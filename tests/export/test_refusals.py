@@ -7,7 +7,7 @@ import pytest
 
 from kbert.export.child_process import export_in_child
 from kbert.export.saved_model import check_target
-from tests import tiny
+from tests import random_bert, tiny
 
 with_tensorflow = importlib.util.find_spec("tensorflow") is not None
 
@@ -41,6 +41,14 @@ def test_no_tensorflow(tmp_path, monkeypatch, backend):
     expected = rf"Received: .*'{backend}'.*\n?.*pip install 'keras-kbert\[tensorflow\]'"
     with pytest.raises(ImportError, match=expected):
         tiny.classifier().export(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backbone_on_another_backend(tmp_path, backend):
+    if backend == "tensorflow":
+        pytest.skip("needs another backend than TensorFlow, which exports it")
+    with pytest.raises(ValueError, match=f"Received: Keras on '{backend}'.*task"):
+        random_bert.make().export(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 
 
