@@ -35,12 +35,12 @@ class WordsEncoding(NamedTuple):
     offsets_in_word: list[tuple[int, int]]
 
 
-def as_text(text, index: int | None = None) -> str:
+def as_text(text, index: int | tuple[int, int] | None = None) -> str:
     """Returns a text as a string, or says why it is none.
 
     Args:
         text: a `str`, or `bytes` in UTF-8.
-        index: where it stands in a sequence of texts, for the error.
+        index: where it stands in a sequence or in rows of texts, for the error.
 
     Raises:
         TypeError: if it is neither.

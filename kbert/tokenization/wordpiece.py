@@ -3,6 +3,8 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 from kbert import presets
 from kbert.tokenization import files
 from kbert.tokenization.encoding import Encoding, WordsEncoding, as_text
@@ -143,16 +145,18 @@ class BertTokenizer:
         """Turns texts into ids, without [CLS] and [SEP].
 
         Args:
-            texts: one text, or any sequence of texts (list, array, Series). A text
-                is a `str`, or UTF-8 `bytes`.
+            texts: one text, any sequence of texts (list, array, Series), or rows of
+                texts (nested lists, a matrix). A text is a `str`, or UTF-8 `bytes`.
 
         Returns:
-            For one text its ids, for a sequence of texts a list of such lists.
+            The ids of one text, in as many lists as `texts` has axes.
 
         Raises:
             TypeError: if a text is neither `str` nor `bytes`; names its index.
             ValueError: if bytes are not UTF-8; names the position.
         """
+        if getattr(texts, "ndim", 1) != 1:  # a matrix, or one text as an array
+            texts = np.asarray(texts).tolist()
         if isinstance(texts, (str, bytes)):
             return self._executor.ids(as_text(texts))
         if not isinstance(texts, Iterable) or isinstance(texts, (Mapping, set)):
@@ -160,9 +164,19 @@ class BertTokenizer:
                 "`texts` must be a string or a sequence of strings. Received: "
                 f"{texts!r} of type {type(texts).__name__}."
             )
+        find = self._executor.ids
         return [
-            self._executor.ids(text if type(text) is str else as_text(text, index))
+            find(text) if type(text) is str else self._ids_of_item(text, index)
             for index, text in enumerate(texts)
+        ]
+
+    def _ids_of_item(self, item, index: int) -> list:
+        """Returns the ids of one item of a sequence: a text, or a row of texts."""
+        if not isinstance(item, (list, tuple, np.ndarray)):
+            return self._executor.ids(as_text(item, index))
+        return [
+            self._executor.ids(as_text(text, (index, column)))
+            for column, text in enumerate(item)
         ]
 
     def tokenize(self, text: str | bytes) -> list[str]:

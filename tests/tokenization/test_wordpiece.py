@@ -6,6 +6,7 @@ import pickle
 import random
 
 import numpy as np
+import pandas
 import pytest
 
 from kbert.tokenization import BertTokenizer, executor
@@ -206,6 +207,35 @@ def test_sequences_of_texts(texts):
     assert TOKENIZER(texts) == [TOKENIZER("the fox"), TOKENIZER("un"), TOKENIZER("e")]
 
 
+SQUARE = [["the fox", ""], ["", "the fox"], ["", ""]]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        SQUARE,
+        tuple(tuple(row) for row in SQUARE),
+        np.array(SQUARE),
+        np.array(SQUARE, "S"),
+        np.array(SQUARE, object),
+        [np.array(row) for row in SQUARE],
+        pandas.DataFrame(SQUARE),
+    ],
+)
+def test_ranks(texts):
+    ids = TOKENIZER("the fox")
+    assert TOKENIZER(texts) == [[ids, []], [[], ids], [[], []]]
+    row, single = np.asarray(texts)[0], np.asarray(texts)[0, 0]
+    assert TOKENIZER(row) == TOKENIZER(list(row)) == TOKENIZER(tuple(row)) == [ids, []]
+    assert TOKENIZER(single) == TOKENIZER(np.array(single)) == ids
+
+
+def test_rows_of_any_length():
+    ids = TOKENIZER("un")
+    assert TOKENIZER([["un"], [], ["", "un"]]) == [[ids], [], [[], ids]]
+    assert TOKENIZER([]) == TOKENIZER(np.array([], str)) == []
+
+
 def test_bytes():
     assert TOKENIZER("é中".encode()) == TOKENIZER("é中")
     assert TOKENIZER.encode("é中".encode()).offsets == [(0, 1), (1, 2)]
@@ -215,6 +245,10 @@ def test_bytes():
     "call,error,received",
     [
         (lambda: TOKENIZER(["a", None]), TypeError, "None of type NoneType at index 1"),
+        (lambda: TOKENIZER([["a"], ["b", 3]]), TypeError, r"3 .* at index \(1, 1\)"),
+        (lambda: TOKENIZER([[["a"]]]), TypeError, r"\['a'\] .* at index \(0, 0\)"),
+        (lambda: TOKENIZER(np.array([[["a"]]])), TypeError, r"list at index \(0, 0\)"),
+        (lambda: TOKENIZER(np.array(3)), TypeError, "3 of type int"),
         (lambda: TOKENIZER(None), TypeError, "None of type NoneType"),
         (lambda: TOKENIZER({"a": 1}), TypeError, "of type dict"),
         (lambda: TOKENIZER.tokenize(3), TypeError, "3 of type int"),
