@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from kbert.tokenization import BertTokenizer
 from kbert.tokenization.in_graph import WordPieceGraph
-from tests.tokenization.toy import PIECES, SPECIALS, goldens
+from tests.tokenization import google
+from tests.tokenization.toy import PIECES, SMALL, SPECIALS, goldens, small
 
 GOLDENS = goldens()
 # Ops that only tensorflow-text, lookup tables or XLA bring.
@@ -20,7 +21,9 @@ def graph():
     return WordPieceGraph(BertTokenizer(PIECES))
 
 
-@pytest.mark.parametrize("name", ["bert_base_en_uncased", "bert_base_zh"])
+@pytest.mark.parametrize(
+    "name", ["bert_base_en_uncased", "bert_base_multilingual_cased", "bert_base_zh"]
+)
 def test_ids_of_google(name):
     graph = WordPieceGraph(BertTokenizer.from_preset(name))
     pairs = zip(GOLDENS["texts"], GOLDENS["ids"][name], strict=True)
@@ -61,6 +64,15 @@ def test_equals_python_on_random_text(options):
         texts.append("".join(generator.choices(pool, k=generator.randint(0, 14))))
     texts += ["".join(generator.choices(texts, k=30))]
     got = WordPieceGraph(tokenizer)([text.encode() for text in texts]).to_list()
+    for text, found, ids in zip(texts, got, tokenizer(texts), strict=True):
+        assert found == ids, ascii(text)
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_every_character_equals_python(lowercase):
+    tokenizer = BertTokenizer(PIECES, lowercase)
+    texts = [f"a{chr(code)}b" for code in google.CODES]
+    got = WordPieceGraph(tokenizer)(texts).to_list()
     for text, found, ids in zip(texts, got, tokenizer(texts), strict=True):
         assert found == ids, ascii(text)
 
@@ -187,7 +199,8 @@ def test_vocabulary_of_special_tokens_alone():
     assert WordPieceGraph(BertTokenizer(SPECIALS))(["a, b"]).to_list() == [[1, 1, 1]]
 
 
-def test_unknown_piece_may_stand_anywhere():
-    pieces = [*PIECES[2:], *PIECES[:2]]
-    tokenizer = BertTokenizer(pieces)
-    assert WordPieceGraph(tokenizer)(["β fox"]).to_list() == [tokenizer("β fox")]
+@pytest.mark.parametrize("size,place", SMALL)
+def test_small_vocabularies_with_the_unknown_piece_anywhere(size, place):
+    tokenizer = BertTokenizer(small(size, place))
+    texts = ["a", "ab", "ba", "b", "c", "a, c"]
+    assert WordPieceGraph(tokenizer)(texts).to_list() == tokenizer(texts)

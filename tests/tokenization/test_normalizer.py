@@ -6,6 +6,7 @@ import unicodedata
 import pytest
 
 from kbert.tokenization.normalizer import Normalizer
+from tests.tokenization import google
 
 UNCASED = Normalizer(lowercase=True, strip_accents=True, split_on_cjk=True)
 CASED = Normalizer(lowercase=False, strip_accents=False, split_on_cjk=True)
@@ -126,6 +127,29 @@ def test_against_python_on_random_text():
         plain = unicodedata.normalize("NFD", text.lower())
         plain = "".join(c for c in plain if unicodedata.category(c) != "Mn")
         assert "".join(texts(UNCASED, text)) == plain
+
+
+@pytest.mark.parametrize("normalizer", [UNCASED, CASED])
+def test_every_character_is_googles(normalizer):
+    for code in google.assigned_in_unicode_14():
+        text = f"a{chr(code)}b"
+        expected = google.words(text, uncased=normalizer.lowercase)
+        assert texts(normalizer, text) == expected, hex(code)
+
+
+def test_what_unicode_14_has_not_assigned_is_a_letter_like_any():
+    free = set(google.CODES).difference(google.assigned_in_unicode_14())
+    assert len(free) == 44_187
+    for code in free:
+        text = f"a{chr(code)}b"
+        expected = list(text) if google.is_ideograph(code) else [text]
+        assert texts(UNCASED, text) == texts(CASED, text) == expected, hex(code)
+
+
+def test_the_stored_borders_are_those_of_unicode_14():
+    if unicodedata.unidata_version != "14.0.0":
+        pytest.skip("needs Python 3.11, whose Unicode data are frozen")
+    assert google.stored_borders() == google.borders()
 
 
 def test_answers_kept_are_bounded():

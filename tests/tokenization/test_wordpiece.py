@@ -10,7 +10,7 @@ import pandas
 import pytest
 
 from kbert.tokenization import BertTokenizer, executor
-from tests.tokenization.toy import PIECES, SPECIALS, goldens, non_default
+from tests.tokenization.toy import PIECES, SMALL, SPECIALS, goldens, non_default, small
 
 TOKENIZER = BertTokenizer(PIECES)
 GOLDENS = goldens()
@@ -90,6 +90,9 @@ def test_longest_word_is_an_option():
         ("中豈，", [(0, 1), (1, 2), (2, 3)]),
         ("İ", [(0, 1)]),
         ("ΑΣ'Α", [(0, 1), (1, 2), (2, 3), (3, 4)]),
+        ("a 💩💩💩.", [(0, 1), (2, 5), (5, 6)]),
+        # The last accent, at 403, leaves nothing in the word.
+        ("x " + "e\u0301" * 201 + " y", [(0, 1), (2, 403), (405, 406)]),
     ],
 )
 def test_offsets(text, spans):
@@ -165,6 +168,18 @@ class TestSpecialTokensInText:
 )
 def test_decode(text, expected):
     assert TOKENIZER.decode(TOKENIZER(text)) == expected
+
+
+def test_decode_gives_the_words_of_the_normalizer():
+    generator, unknown = random.Random(9), 0
+    pool = "aabun .'éÅ\u0301\u00ad\u3000中한fox豈β#\u302e\u1b44"
+    for _ in range(500):
+        text = "".join(generator.choices(pool, k=generator.randint(0, 20)))
+        words = [word.text for word in TOKENIZER.normalizer.words(text)]
+        spelled = [word if 1 not in TOKENIZER(word) else "[UNK]" for word in words]
+        assert TOKENIZER.decode(TOKENIZER(text)) == " ".join(spelled), ascii(text)
+        unknown += "[UNK]" in spelled
+    assert 100 < unknown < 400
 
 
 def test_decode_never_merges_words_and_keeps_special_tokens():
@@ -347,6 +362,21 @@ class TestMemory:
 )
 def test_huge_texts_take_linear_time(text, count):
     assert len(TOKENIZER(text)) == count  # quadratic time would not end
+
+
+@pytest.mark.parametrize("size,place", SMALL)
+def test_small_vocabularies_with_the_unknown_piece_anywhere(size, place):
+    tokenizer = BertTokenizer(small(size, place))
+    spelled = {
+        "a": ["a"],
+        "ab": ["a", "##b"] if size > 6 else ["[UNK]"],
+        "b": ["b"] if size > 7 else ["[UNK]"],
+        "c": ["[UNK]"],
+    }
+    for text, pieces in spelled.items():
+        assert tokenizer.tokenize(text) == pieces
+        assert tokenizer(text) == [tokenizer.piece_to_id(piece) for piece in pieces]
+    assert tokenizer.unk_id == place
 
 
 def test_special_tokens_are_escaped_in_the_pattern():

@@ -15,6 +15,16 @@ MARKS = ["##\u302e", "##\u1b44"]
 PIECES = SPECIALS + WORDS + LETTERS + UPPER + GREEK + OTHERS + MARKS
 
 
+# Sizes of tiny vocabularies, and where in them [UNK] stands.
+SMALL = [(size, place) for size in (6, 7, 8) for place in range(size)]
+
+
+def small(size: int, place: int) -> list[str]:
+    """The pieces of a tiny vocabulary."""
+    others = ["[PAD]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "b"][: size - 1]
+    return [*others[:place], "[UNK]", *others[place:]]
+
+
 def goldens() -> dict:
     """The ids of Google's own code; see scripts/make_tokenizer_goldens.py."""
     path = TESTS / "goldens" / "tokenizer_google.json"
