@@ -1,5 +1,11 @@
 """What a classifier keeps in a `.keras` file, a weights file and a preset."""
 
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -22,6 +28,29 @@ def test_keras_file_keeps_everything(trained, tmp_path):
     assert again.labels == trained.labels
     assert again.get_config() == trained.get_config()
     again.fit(TEXTS, LABELS, verbose=0)
+
+
+PROGRAM = """
+import json, sys
+import keras, kbert
+model = keras.saving.load_model(sys.argv[1])
+json.dump(model.predict(json.load(sys.stdin), verbose=0).tolist(), sys.stdout)
+"""
+
+
+def test_keras_file_loads_in_a_new_process(trained, tmp_path):
+    trained.save(tmp_path / "model.keras")
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, tmp_path / "model.keras"],
+        input=json.dumps(TEXTS[:5]),
+        env={**os.environ, "PYTHONPATH": str(pathlib.Path(kbert.__file__).parents[1])},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(json.loads(done.stdout), logits(trained), atol=1e-6)
 
 
 def test_config_keeps_every_argument():
@@ -136,3 +165,64 @@ def test_a_preset_without_weights_is_random_only_when_asked():
     )
     assert model.backbone.count_params() == 4_385_920
     assert model.predict(["a film"], verbose=0).shape == (1, 2)
+
+
+# Folders that others wrote
+
+
+def saved(folder, **overrides):
+    """A classifier and its folder, without the file that only kbert writes."""
+    model = kbert.BertClassifier(
+        tiny.backbone(**overrides), tiny.preprocessor(), labels=tiny.LABELS
+    )
+    model.save_to_preset(folder)
+    (folder / "kbert.json").unlink()
+    return model
+
+
+def test_an_embedding_may_have_more_rows_than_the_vocabulary(tmp_path):
+    folder = tmp_path / "preset"
+    model = saved(folder, vocabulary_size=len(tiny.VOCABULARY) + 6)
+    again = kbert.BertClassifier.from_preset(folder)
+    np.testing.assert_allclose(logits(again), logits(model), atol=1e-6)
+    lines = (folder / "vocab.txt").read_text().splitlines()
+    assert lines == tiny.VOCABULARY
+    again.save_to_preset(tmp_path / "again")
+    assert (tmp_path / "again" / "vocab.txt").read_text().splitlines() == lines
+
+
+def test_a_vocabulary_may_not_be_larger_than_the_embedding(tmp_path):
+    folder = tmp_path / "preset"
+    saved(folder, vocabulary_size=len(tiny.VOCABULARY) + 6)
+    (folder / "tokenizer.json").unlink()
+    with open(folder / "vocab.txt", "a") as file:
+        file.writelines(f"more{index}\n" for index in range(20))
+    with pytest.raises(ValueError, match="44.*30"):
+        kbert.BertClassifier.from_preset(folder)
+
+
+def test_a_config_that_names_no_head(tmp_path):
+    model = saved(tmp_path)
+    path = tmp_path / "config.json"
+    config = json.loads(path.read_text())
+    for key in ("architectures", "model_type", "problem_type", "id2label", "label2id"):
+        del config[key]
+    path.write_text(json.dumps(config))
+    backbone = kbert.BertBackbone.from_preset(tmp_path)
+    for ours, theirs in zip(
+        backbone.get_weights(), model.backbone.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(ValueError, match="neither"):
+        kbert.BertClassifier.from_preset(tmp_path)
+    again = kbert.BertClassifier.from_preset(tmp_path, labels=tiny.LABELS)
+    np.testing.assert_allclose(logits(again), logits(model), atol=1e-6)
+
+
+def test_a_folder_without_weights_is_random_only_when_asked(tmp_path):
+    saved(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    for model in (kbert.BertBackbone, kbert.BertClassifier):
+        with pytest.raises(FileNotFoundError, match="load_weights=False"):
+            model.from_preset(tmp_path)
+        model.from_preset(tmp_path, load_weights=False)
