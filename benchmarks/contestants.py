@@ -191,6 +191,8 @@ def load_kerashub(folder, sequence_length=None):
 
 def plan_facts(batches, epochs=1):
     """What a kbert `TextBatches` computes in so many epochs, for the report."""
+    import keras
+
     shapes, shares = set(), []
     for number in range(epochs):
         batches.epoch = number
@@ -198,8 +200,16 @@ def plan_facts(batches, epochs=1):
         shares.append(batches.share_used)
     return {
         "share_used": round(statistics.mean(shares), 4),
+        # Torch compiles nothing; TensorFlow and JAX at most once for a shape.
+        "compilations": len(shapes) * (keras.backend.backend() != "torch"),
         "shapes": [[int(size) for size in shape] for shape in sorted(shapes)],
     }
+
+
+def shapes_told(shapes):
+    """Rows by width of every batch size, the many of one eager backend shortened."""
+    told = [f"{rows}x{width}" for rows, width in shapes]
+    return ", ".join(told if len(told) < 7 else [*told[:2], "...", told[-1]])
 
 
 class Clock:

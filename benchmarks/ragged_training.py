@@ -34,6 +34,7 @@ from contestants import (
     print_verdicts,
     read_arguments,
     read_sst2,
+    shapes_told,
     start_all,
     summary,
     write_classifier,
@@ -296,7 +297,7 @@ def main():
         "first step": lambda f: f"{f['first_step_seconds']:.1f} s",
         "first epoch - best": lambda f: f"{f['compilation_seconds']:.1f} s",
         "used": lambda f: f"{f['share_used']:.1%}" if "shapes" in f else "",
-        "shapes": lambda f: ", ".join(f"{r}x{w}" for r, w in f.get("shapes", [])),
+        "shapes": lambda f: shapes_told(f.get("shapes", [])),
         "last loss": lambda f: f"{f['losses'][-1]:.3f}",
     }
     print_table(figures, columns)

@@ -139,6 +139,27 @@ class BertBackbone(keras.Model):
             )
         super().export(filepath, format=format, **kwargs)
 
+    def pooled(self, inputs, first_positions):
+        """Returns the pooled output of every text, as a task's functional model wants.
+
+        The last layer is computed at the first position of every text alone.
+
+        Args:
+            inputs: as for a call, symbolic.
+            first_positions: int32 (texts,) or None, symbolic, as in `BertPooler`.
+
+        Returns:
+            Float (texts, H), symbolic.
+        """
+        x = self.embeddings(
+            inputs["token_ids"], inputs["segment_ids"], inputs["padding_mask"]
+        )
+        mask = same_text(inputs["padding_mask"])
+        *layers, last = self.encoder_layers
+        for layer in layers:
+            x = layer(x, mask)
+        return self.pooler(last(x, mask, first_positions, first_only=True))
+
     def hidden_states(self, inputs):
         """Returns the embeddings and the output of every layer.
 

@@ -22,6 +22,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 if "KERAS_BACKEND" not in os.environ:
     installed = [name for name in SUFFIXES.values() if importlib.util.find_spec(name)]
     os.environ["KERAS_BACKEND"] = installed[0]
+# Programs of tests run once or twice: let XLA compile them fast rather than well.
+FAST = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FAST}".strip()
 
 import keras  # noqa: E402  (reads the environment set above)
 

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kbert.layers._backend import attention
 from kbert.layers.dropout import dropped
 from kbert.layers.projection import BertProjection
 
@@ -11,9 +12,9 @@ from kbert.layers.projection import BertProjection
 class BertSelfAttention(keras.layers.Layer):
     """Every position looks at all positions of its own text.
 
-    `ops.dot_product_attention` computes it, by a fused kernel where the backend has
-    one, unless dropout on the probabilities is wanted: that the fused kernels do not
-    offer, so training with dropout takes the softmax written out here, in float32.
+    A fused kernel computes it where the backend has one, unless dropout on the
+    probabilities is wanted: that the fused kernels do not offer, so training with
+    dropout takes the softmax written out here, in float32.
 
     Args:
         hidden_dim: H, the width of input and output.
@@ -25,9 +26,11 @@ class BertSelfAttention(keras.layers.Layer):
         x: float (B, S, H).
         mask: bool (B, 1, S, S), true where a row's position may look at a column's;
             every position must see at least one.
+        select: function that picks, from float (B, S, H), the positions whose result
+            is wanted, (M, S', H); None for all.
 
     Returns:
-        Float (B, S, H).
+        Float (B, S, H), or (M, S', H).
 
     Raises:
         ValueError: if `hidden_dim` is not a multiple of `num_heads`.
@@ -71,7 +74,7 @@ class BertSelfAttention(keras.layers.Layer):
             layer.build(x_shape)
         self.built = True
 
-    def call(self, x, mask, training=None, seed=None):
+    def call(self, x, mask, training=None, seed=None, select=None):
         """Attends; see the class for shapes, `layers.dropout.dropped` for the seed."""
         query, key, value = self._heads(x, self.query, self.key, self.value)
         if training and self.dropout > 0:
@@ -79,9 +82,13 @@ class BertSelfAttention(keras.layers.Layer):
             weights = dropped(self.dropout_layer, weights, training, seed)
             y = ops.einsum("bnst,btnd->bsnd", weights, value)
         else:
-            y = ops.dot_product_attention(query, key, value, mask=mask)
-        y = self.output_projection(flattened(y, self.hidden_dim))
-        return ops.reshape(y, ops.shape(x))
+            y = attention(query, key, value, mask)
+        y = ops.reshape(y, ops.shape(x))
+        if select is not None:
+            y = select(y)
+        shape = ops.shape(y)
+        y = self.output_projection.call(flattened(y, self.hidden_dim))
+        return ops.reshape(y, shape)
 
     def probabilities(self, x, mask):
         """Returns the attention probabilities, float (B, N, S, S), without dropout."""
@@ -108,7 +115,7 @@ class BertSelfAttention(keras.layers.Layer):
         head_dim = self.hidden_dim // self.num_heads
         shape = (batch, length, self.num_heads, head_dim)
         flat = flattened(x, self.hidden_dim)
-        return [ops.reshape(project(flat), shape) for project in projections]
+        return [ops.reshape(project.call(flat), shape) for project in projections]
 
 
 def flattened(x, width):

@@ -1,6 +1,9 @@
 """Dropout whose mask can be drawn a second time."""
 
 import keras
+from keras import ops
+
+from kbert.layers._backend import kept
 
 
 class _Drawn(keras.random.SeedGenerator):
@@ -27,6 +30,9 @@ def dropped(layer, x, training, seed=None):
     """
     if not training or layer.rate == 0:
         return x
-    if seed is None:
-        return layer(x, training=training)
-    return keras.random.dropout(x, layer.rate, seed=_Drawn(seed))
+    if keras.backend.backend() != "torch":
+        seed = layer.seed_generator.next() if seed is None else seed
+        keep = kept(ops.shape(x), layer.rate, seed)
+        return ops.where(keep, x * (1 / (1 - layer.rate)), 0)
+    seed = layer.seed_generator if seed is None else _Drawn(seed)
+    return keras.random.dropout(x, layer.rate, seed=seed)

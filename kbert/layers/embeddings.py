@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from kbert.layers.dropout import dropped
+
 
 @keras.saving.register_keras_serializable(package="kbert")
 class BertEmbeddings(keras.layers.Layer):
@@ -90,7 +92,7 @@ class BertEmbeddings(keras.layers.Layer):
         x = self.token_embedding(token_ids)
         x = x + self.position_embedding(positions(padding_mask))
         x = x + self.segment_embedding(segment_ids)
-        return self.dropout_layer(self.norm(x), training=training)
+        return dropped(self.dropout_layer, self.norm(x), training)
 
     def compute_output_shape(
         self, token_ids_shape, segment_ids_shape=None, padding_mask_shape=None

@@ -3,12 +3,11 @@
 import keras
 from keras import ops
 
+from kbert.layers._backend import gelu
 from kbert.layers.attention import BertSelfAttention, flattened
 from kbert.layers.dropout import dropped
+from kbert.layers.heads import at_first
 from kbert.layers.projection import BertProjection
-
-# Keras's gelu has one name for two functions; every other activation goes by name.
-_APPROXIMATE_GELU = {"gelu": False, "gelu_tanh": True}
 
 
 @keras.saving.register_keras_serializable(package="kbert")
@@ -31,9 +30,13 @@ class BertEncoderLayer(keras.layers.Layer):
     Call arguments:
         x: float (B, S, H).
         mask: bool (B, 1, S, S), as in `BertSelfAttention`.
+        first_positions: int32 (texts,), as in `BertPooler`, for `first_only`.
+        first_only: whether only the first position of every text is wanted. In the last
+            layer of a classifier it is, and three quarters of the layer need not be
+            computed for the others.
 
     Returns:
-        Float (B, S, H).
+        Float (B, S, H); with `first_only` (texts, 1, H).
     """
 
     def __init__(
@@ -91,7 +94,7 @@ class BertEncoderLayer(keras.layers.Layer):
             dropout, dtype=self.dtype_policy, name="dropout"
         )
 
-    def build(self, x_shape, mask_shape=None):
+    def build(self, x_shape, mask_shape=None, first_positions_shape=None):
         """Makes the weights of both sub-layers."""
         self.attention.build(x_shape, mask_shape)
         self.attention_norm.build(x_shape)
@@ -100,10 +103,20 @@ class BertEncoderLayer(keras.layers.Layer):
         self.output_norm.build(x_shape)
         self.built = True
 
-    def call(self, x, mask, training=None):
+    def call(self, x, mask, first_positions=None, first_only=False, training=None):
         """Encodes; see the class for shapes."""
+
+        def encode(x, *seeds):
+            return self._encode(x, mask, training, seeds, select)
+
+        select = None
+        if first_only:
+
+            def select(x):
+                return at_first(x, first_positions)[:, None]
+
         if not (training and self.remat):
-            return self._encode(x, mask, training)
+            return encode(x)
         # Drawn out here, so that the second pass is given the seeds of the first.
         seeds = []
         if self.attention.dropout > 0:
@@ -111,25 +124,42 @@ class BertEncoderLayer(keras.layers.Layer):
         if self.dropout > 0:
             seeds += [self.dropout_layer.seed_generator.next() for _ in range(2)]
         # The mask is no argument: TensorFlow would want a gradient of its booleans.
-        encode = keras.remat(lambda x, *seeds: self._encode(x, mask, True, seeds))
-        return encode(x, *seeds)
+        return keras.remat(encode)(x, *seeds)
 
-    def _encode(self, x, mask, training, seeds=()):
-        """Encodes with seeds drawn before: of the attention, then of the two sums."""
+    def _encode(self, x, mask, training, seeds, select):
+        """Encodes with seeds drawn before: of the attention, then of the two sums.
+
+        Calls its layers' `call`: what Keras does around it would cost torch a
+        twentieth of a forward pass, and TensorFlow half of the time to trace.
+        """
         first, second = seeds[-2:] if self.dropout > 0 and seeds else (None, None)
         own = seeds[0] if self.attention.dropout > 0 and seeds else None
-        y = self.attention(x, mask, training=training, seed=own)
+        y = self.attention.call(x, mask, training=training, seed=own, select=select)
+        if select is not None:
+            x = select(x)
         y = dropped(self.dropout_layer, y, training, first)
-        x = self.attention_norm(x + y)
-        y = self.intermediate(flattened(x, self.hidden_dim))
-        y = self.output_projection(activate(y, self.activation))
+        x = self.attention_norm.call(x + y)
+        y = self.intermediate.call(flattened(x, self.hidden_dim))
+        y = self.output_projection.call(activate(y, self.activation, training))
         y = ops.reshape(y, ops.shape(x))
         y = dropped(self.dropout_layer, y, training, second)
-        return self.output_norm(x + y)
+        return self.output_norm.call(x + y)
 
-    def compute_output_shape(self, x_shape, mask_shape=None):
-        """Returns the shape of `x`."""
+    def compute_output_shape(
+        self, x_shape, mask_shape=None, first_positions_shape=None
+    ):
+        """Returns the shape of `x`, that of the result for all positions."""
         return x_shape
+
+    def compute_output_spec(
+        self, x, mask, first_positions=None, first_only=False, training=None
+    ):
+        """Returns shape and dtype of the result, symbolic."""
+        shape = x.shape
+        if first_only:
+            texts = x if first_positions is None else first_positions
+            shape = (texts.shape[0], 1, self.hidden_dim)
+        return keras.KerasTensor(shape, dtype=self.compute_dtype)
 
     def get_config(self):
         """Returns the constructor's arguments."""
@@ -147,8 +177,16 @@ class BertEncoderLayer(keras.layers.Layer):
         }
 
 
-def activate(x, name):
-    """Applies an activation by kbert's name; "gelu" is erf, "gelu_tanh" Google's."""
-    if name in _APPROXIMATE_GELU:
-        return keras.activations.gelu(x, approximate=_APPROXIMATE_GELU[name])
+def activate(x, name, training=False):
+    """Applies an activation by kbert's name; "gelu" is erf, "gelu_tanh" Google's.
+
+    Args:
+        x: float tensor.
+        name: one of `kbert.config.ACTIVATIONS`.
+        training: whether gradients are wanted.
+    """
+    if name == "gelu":
+        return gelu(x, training)
+    if name == "gelu_tanh":
+        return keras.activations.gelu(x, approximate=True)
     return keras.activations.get(name)(x)

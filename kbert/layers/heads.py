@@ -45,10 +45,7 @@ class BertPooler(keras.layers.Layer):
 
     def call(self, sequence_output, first_positions=None):
         """Pools; see the class for shapes."""
-        if first_positions is None:
-            return self.dense(sequence_output[:, 0])
-        flat = ops.reshape(sequence_output, (-1, self.hidden_dim))  # (B * S, H)
-        return self.dense(ops.take(flat, first_positions, axis=0))
+        return self.dense(at_first(sequence_output, first_positions))
 
     def compute_output_shape(self, sequence_output_shape, first_positions_shape=None):
         """Returns (texts, H)."""
@@ -62,3 +59,19 @@ class BertPooler(keras.layers.Layer):
             "hidden_dim": self.hidden_dim,
             "initializer_range": self.initializer_range,
         }
+
+
+def at_first(x, first_positions):
+    """Returns what stands at the first position of every text.
+
+    Args:
+        x: float (B, S, H).
+        first_positions: int32 (texts,) or None, as in `BertPooler`.
+
+    Returns:
+        Float (texts, H).
+    """
+    if first_positions is None:
+        return x[:, 0]
+    flat = ops.reshape(x, (-1, x.shape[-1]))  # (B * S, H)
+    return ops.take(flat, first_positions, axis=0)

@@ -22,6 +22,8 @@ class BertProjection(keras.layers.Dense):
 
     def call(self, inputs, training=None):
         """Projects; see the class for shapes."""
+        if self.quantization_mode is not None:
+            return self.quantized_call(inputs)
         x = linear(inputs, self.kernel, self.bias)
         return x if self.activation is None else self.activation(x)
 

@@ -242,7 +242,7 @@ class BertTask(keras.Model):
         Args:
             x: as for `fit`, without targets.
             batch_size: texts a step, on average; by default as many as make about
-                2,048 tokens, and 32 at least.
+                2,048 tokens, on torch 768, and 32 at least.
             verbose: as in Keras.
             steps: as in Keras; it goes with a dataset.
             callbacks: as in Keras.

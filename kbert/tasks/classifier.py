@@ -124,8 +124,7 @@ class BertClassifier(BertTask):
         first_positions = keras.Input(
             (), dtype="int32", optional=True, name="first_positions"
         )
-        sequence_output = backbone(inputs)["sequence_output"]
-        pooled = backbone.pooler(sequence_output, first_positions)
+        pooled = backbone.pooled(inputs, first_positions)
         # Float32 in every policy: the loss is computed from these.
         head = keras.layers.Dense(
             max(len(labels), 1),

@@ -22,7 +22,7 @@ _ON_PROBABILITIES = (
 
 # Of compiling for one more shape on two cores: seconds an encoder layer, of a training
 # step and of a forward pass, and the speed at which either could run meanwhile.
-_TRAINING_SECONDS = 2.0
+_TRAINING_SECONDS = 0.8
 _FORWARD_SECONDS = 0.3
 _FLOPS_A_SECOND = 100e9
 

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 
 from kbert.preprocessing.batching import TextBatches
@@ -13,9 +14,11 @@ from kbert.preprocessing.rows import lay, one_a_row
 from kbert.preprocessing.streaming import StreamedBatches
 
 # Texts a step, where nobody says; and tokens a step of `predict`, which small batches
-# would not keep a processor busy with.
+# would not keep a processor busy with; fewer for torch, which fuses little, so that its
+# caches should hold what it passes over.
 BATCH_SIZE = 32
 _PREDICT_TOKENS = 2048
+_PREDICT_TOKENS_OF_TORCH = 768
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,10 +76,14 @@ class Texts:
 
     def predict_arguments(self, batch_size) -> dict:
         """Returns the data arguments of Keras's `predict`."""
+        # Torch compiles nothing, so that sizes need not be alike.
+        order, tokens = "alike", _PREDICT_TOKENS
+        if keras.backend.backend() == "torch":
+            order, tokens = "free", _PREDICT_TOKENS_OF_TORCH
         if batch_size is None:
-            fitting = round(_PREDICT_TOKENS / self.encoded.lengths.mean())
+            fitting = round(tokens / self.encoded.lengths.mean())
             batch_size = max(BATCH_SIZE, fitting)
-        return {"x": self.batches(batch_size, "alike")}
+        return {"x": self.batches(batch_size, order)}
 
     def restore(self, outputs, arguments) -> np.ndarray:
         """Puts the rows that `predict` returned into the order of the texts."""

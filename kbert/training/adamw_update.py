@@ -16,9 +16,10 @@ from keras import ops
 _TORCH_DEVICES = ("cpu", "cuda")
 
 
-def update(variable, m, v, gradient, rate, step, betas, epsilon, decay):
+def update(variable, m, v, gradient, scale, rate, step, betas, epsilon, decay):
     """Updates a variable w and its moments m and v from a gradient g, in place.
 
+        g <- scale g
         m <- beta_1 m + (1 - beta_1) g
         v <- beta_2 v + (1 - beta_2) g^2
         w <- w - rate (m' / (sqrt(v') + epsilon) + decay w)
@@ -31,6 +32,8 @@ def update(variable, m, v, gradient, rate, step, betas, epsilon, decay):
         m: first moment, a `keras.Variable`.
         v: second moment, the same.
         gradient: g, a tensor of the variable's shape and dtype.
+        scale: a factor of the gradient, a scalar tensor of the variable's dtype; None
+            for 1.
         rate: learning rate, a scalar tensor of the variable's dtype.
         step: number of the update, from 1, a scalar tensor; None not to correct the
             moments for starting at 0.
@@ -43,29 +46,54 @@ def update(variable, m, v, gradient, rate, step, betas, epsilon, decay):
     """
     backend = keras.backend.backend()
     if backend == "torch" and m.value.device.type in _TORCH_DEVICES:
-        _in_torch(variable, m, v, gradient, rate, step, betas, epsilon, decay)
+        _in_torch(variable, m, v, gradient, scale, rate, step, betas, epsilon, decay)
         return
-    formula = functools.partial(_updated, betas=betas)
+    tensors = [ops.convert_to_tensor(tensor) for tensor in (variable, m, v, gradient)]
+    numbers = _numbers(scale, rate, step, betas, epsilon, decay)
     if backend == "tensorflow":
-        formula = _compiled(keras.backend.standardize_dtype(gradient.dtype), betas)
-    numbers = _numbers(rate, step, betas, epsilon, decay)
-    shape = gradient.shape
-    flat = [ops.reshape(tensor, (-1,)) for tensor in (variable, m, v, gradient)]
-    values = formula(flat, numbers)
+        flat = [ops.reshape(tensor, (-1,)) for tensor in tensors]
+        compiled = _compiled(keras.backend.standardize_dtype(gradient.dtype), betas)
+        values = [ops.reshape(new, gradient.shape) for new in compiled(flat, numbers)]
+    else:
+        values = _updated(tensors, numbers, betas)
     for target, value in zip((variable, m, v), values, strict=True):
-        target.assign(ops.reshape(value, shape))
+        target.assign(value)
+
+
+def squared_norm(gradient):
+    """Returns the sum of a tensor's squares, in one pass over it."""
+    backend = keras.backend.backend()
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        return 2.0 * tf.nn.l2_loss(gradient)
+    if backend == "torch":
+        import torch  # pyright: ignore[reportMissingImports]
+
+        return ops.square(torch.linalg.vector_norm(gradient))
+    return ops.sum(ops.square(gradient))
+
+
+def is_split() -> bool:
+    """Whether TensorFlow gives every replica a part of the batch."""
+    if keras.backend.backend() != "tensorflow":
+        return False
+    import tensorflow as tf
+
+    return tf.distribute.get_strategy().num_replicas_in_sync > 1
 
 
 def _updated(tensors, numbers, betas):
     """Returns w, m and v after the update, from w, m, v and g."""
-    (w, m, v, g), (step_size, epsilon, decay) = tensors, numbers
+    (w, m, v, g), (scale, step_size, epsilon, decay) = tensors, numbers
+    g = g * scale
     m = m + (g - m) * (1.0 - betas[0])
     v = v + (ops.square(g) - v) * (1.0 - betas[1])
     return w - (m / (ops.sqrt(v) + epsilon) * step_size + w * decay), m, v
 
 
-def _numbers(rate, step, betas, epsilon, decay):
-    """Returns the step size, epsilon and decay of one update, scalar tensors.
+def _numbers(scale, rate, step, betas, epsilon, decay):
+    """Returns the scale, step size, epsilon and decay of one update, scalar tensors.
 
     With both corrections of the moments moved to these scalars: every operation on a
     whole variable costs.
@@ -75,7 +103,8 @@ def _numbers(rate, step, betas, epsilon, decay):
     if step is not None:
         first, root_second = _corrections(ops.cast(step, dtype), betas)
         step_size, epsilon = rate * root_second / first, epsilon * root_second
-    return [step_size, epsilon, rate * ops.cast(decay, dtype)]
+    scale = ops.ones((), dtype) if scale is None else scale
+    return [scale, step_size, epsilon, rate * ops.cast(decay, dtype)]
 
 
 def _corrections(step, betas):
@@ -98,7 +127,7 @@ def _compiled(dtype, betas):
     vector, scalar = tf.TensorSpec([None], dtype), tf.TensorSpec([], dtype)
 
     @tf.function(
-        input_signature=[[vector] * 4, [scalar] * 3], jit_compile=True, autograph=False
+        input_signature=[[vector] * 4, [scalar] * 4], jit_compile=True, autograph=False
     )
     def compiled(tensors, numbers):
         return _updated(tensors, numbers, betas)
@@ -106,7 +135,7 @@ def _compiled(dtype, betas):
     return compiled
 
 
-def _in_torch(variable, m, v, gradient, rate, step, betas, epsilon, decay):
+def _in_torch(variable, m, v, gradient, scale, rate, step, betas, epsilon, decay):
     from torch.optim.adamw import adamw  # pyright: ignore[reportMissingImports]
 
     device = m.value.device
@@ -127,4 +156,6 @@ def _in_torch(variable, m, v, gradient, rate, step, betas, epsilon, decay):
         weight_decay=decay,
         eps=epsilon,
         maximize=False,
+        # The kernel divides by it.
+        grad_scale=None if scale is None else (1.0 / scale).to(device),
     )

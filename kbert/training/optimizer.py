@@ -4,7 +4,7 @@ import keras
 from keras import ops
 from keras.optimizers.schedules import LearningRateSchedule
 
-from kbert.training.adamw_update import update
+from kbert.training.adamw_update import is_split, squared_norm, update
 
 
 @keras.saving.register_keras_serializable(package="kbert")
@@ -102,6 +102,7 @@ class AdamW(keras.optimizers.Optimizer):
             ema_overwrite_frequency=ema_overwrite_frequency,
             **kwargs,
         )
+        self._gradient_scale = None
         self.decoupled_weight_decay = weight_decay
         self.beta_1 = beta_1
         self.beta_2 = beta_2
@@ -174,6 +175,21 @@ class AdamW(keras.optimizers.Optimizer):
         ]
         super().apply(grads, trainable_variables)
 
+    def _clip_gradients(self, grads):
+        """Leaves the scaling to `update_step`, which reads every gradient anyway.
+
+        Replicas, whose gradients are summed in between, scale as Keras does.
+        """
+        self._gradient_scale = None
+        if not self.global_clipnorm or is_split():
+            return super()._clip_gradients(grads)
+        squares = [ops.cast(squared_norm(g), "float32") for g in grads]
+        norm = ops.sqrt(ops.sum(ops.stack(squares)))
+        # NaN where the norm is no finite number, as Keras's is.
+        scale = ops.minimum(self.global_clipnorm / norm, 1.0) + (norm - norm)
+        self._gradient_scale = scale
+        return grads
+
     def update_step(self, gradient, variable, learning_rate):
         """Updates one variable and its moments.
 
@@ -182,12 +198,13 @@ class AdamW(keras.optimizers.Optimizer):
             variable: the variable, in TensorFlow the backend's own.
             learning_rate: scalar tensor.
         """
-        index = self._get_variable_index(variable)
+        index, scale = self._get_variable_index(variable), self._gradient_scale
         update(
             variable,
             self._momentums[index],
             self._velocities[index],
             ops.cast(gradient, variable.dtype),
+            None if scale is None else ops.cast(scale, variable.dtype),
             ops.cast(learning_rate, variable.dtype),
             self.iterations + 1 if self.bias_correction else None,
             (self.beta_1, self.beta_2),

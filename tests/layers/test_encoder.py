@@ -30,6 +30,21 @@ def test_layer():
     )
 
 
+@pytest.mark.parametrize("first_positions", [None, np.array([0, 2, 5], "int32")])
+def test_first_positions_alone_are_as_among_all(first_positions):
+    layer = BertEncoderLayer(**KWARGS)
+    every = ops.convert_to_numpy(layer(X, MASK))
+    first = layer(X, MASK, first_positions, first_only=True)
+    flat = np.array([0, 5]) if first_positions is None else first_positions
+    expected = every.reshape(-1, 1, 8)[flat]
+    np.testing.assert_allclose(ops.convert_to_numpy(first), expected, atol=1e-6)
+    assert layer.compute_output_spec(X, MASK, first_positions, True).shape == (
+        len(flat),
+        1,
+        8,
+    )
+
+
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
 @pytest.mark.parametrize("epsilon", [1e-12, 0.1])
 def test_equals_numpy(activation, epsilon):
@@ -50,6 +65,8 @@ def test_the_two_gelus_differ_as_much_as_they_should():
     x = np.linspace(-4, 4, 101, dtype="float32")
     erf, tanh = (ops.convert_to_numpy(activate(x, n)) for n in ("gelu", "gelu_tanh"))
     np.testing.assert_allclose(erf, bert_reference.gelu(x), atol=1e-6)
+    training = activate(ops.convert_to_tensor(x), "gelu", training=True)
+    np.testing.assert_allclose(ops.convert_to_numpy(training), erf, atol=1e-6)
     np.testing.assert_allclose(tanh, bert_reference.gelu_tanh(x), atol=1e-6)
     assert 3e-4 < np.abs(erf - tanh).max() < 6e-4
 

@@ -52,3 +52,15 @@ def test_a_file_without_lora_leaves_the_factors_able_to_learn(tmp_path):
     )
     factors = {v.name: v.numpy() for v in layer.trainable_variables}
     assert np.abs(factors["lora_kernel_a"]).max() > 0
+
+
+def test_a_quantised_layer_computes_in_int8():
+    layer = BertProjection(6)
+    layer.build((None, 8))
+    x = np.random.RandomState(1).normal(size=(3, 8))
+    x = ops.convert_to_tensor(x.astype("float32"))
+    exact = ops.convert_to_numpy(layer.call(x))
+    layer.quantize("int8", type_check=False)
+    called, found = (ops.convert_to_numpy(f(x)) for f in (layer, layer.call))
+    np.testing.assert_array_equal(found, called)
+    assert 0 < np.abs(found - exact).max() < 0.05

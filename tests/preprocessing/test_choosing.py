@@ -82,7 +82,7 @@ def test_layout_knows_the_price_of_shapes(rows):
 
 def test_price_of_shapes_is_weighed():
     # 8 and 64 cost two prices, packed rows one.
-    two = {"lengths": [8] * 100 + [64] * 100, "batch_size": 2, "hidden_dim": 100_000}
+    two = {"lengths": [8] * 100 + [64] * 100, "batch_size": 8, "hidden_dim": 100_000}
     assert choose(**two).widths == [8, 64]
     assert choose(**two, rows="single", shape_price=5500).widths == [8, 64]
     assert choose(**two, rows="single", shape_price=1e9).widths == [64]
