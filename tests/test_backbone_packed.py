@@ -42,12 +42,21 @@ def task(**sizes):
         for key in ("token_ids", "segment_ids", "padding_mask")
     }
     first = keras.Input((), dtype="int32", name="first_positions")
-    states = backbone(inputs)["sequence_output"]
-    pooled = backbone.pooler(states, first)
+    pooled = backbone.pooled(inputs, first)
     outputs = keras.layers.Dense(2, name="classifier")(pooled)
     model = keras.Model({**inputs, "first_positions": first}, outputs)
     random_bert.shake(model, seed=4)
     return model, backbone
+
+
+def test_what_is_pooled_is_the_pooled_output():
+    model, backbone = task()
+    values = lay(PLAIN, WHERE_PLAIN, seed=1)
+    outputs = random_bert.as_array(model(values))
+    values.pop("first_positions")
+    _, pooled = random_bert.run(backbone, values)
+    expected = random_bert.as_array(model.get_layer("classifier")(pooled))
+    np.testing.assert_allclose(outputs, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

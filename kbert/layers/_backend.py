@@ -74,9 +74,9 @@ def kept(shape, rate, seed):
     """Returns the mask of a dropout: true with the probability 1 - rate.
 
     For JAX and TensorFlow, where Keras's own mask is a tenth of a training step on a
-    CPU. On JAX a hash of the entry's number (the seeds hashed first, so that masks of
-    different seeds have nothing in common) replaces twenty rounds of Threefry; on
-    TensorFlow 16 random bits an entry replace 32, the rate rounded to 1/65536.
+    CPU. On JAX a hash of the entry's number and of the seed replaces Threefry's twenty
+    rounds; on TensorFlow 16 random bits an entry replace 32, and the rate is rounded to
+    1/65536.
 
     Args:
         shape: of the mask, a tuple of integers or scalar tensors.
@@ -102,7 +102,10 @@ def kept(shape, rate, seed):
 
 
 def _hashed(x):
-    """Mixes the bits of uint32: Wellons's "lowbias32", https://nullprogram.com/blog/2018/07/31/."""
+    """Mixes the bits of uint32 numbers: "lowbias32" of Wellons 2018.
+
+    Reference: https://nullprogram.com/blog/2018/07/31/.
+    """
     x = (x ^ (x >> 16)) * np.uint32(0x7FEB352D)
     x = (x ^ (x >> 15)) * np.uint32(0x846CA68B)
     return x ^ (x >> 16)

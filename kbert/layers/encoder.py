@@ -106,14 +106,12 @@ class BertEncoderLayer(keras.layers.Layer):
     def call(self, x, mask, first_positions=None, first_only=False, training=None):
         """Encodes; see the class for shapes."""
 
+        def first(x):
+            return at_first(x, first_positions)[:, None]  # (texts, 1, H)
+
         def encode(x, *seeds):
+            select = first if first_only else None
             return self._encode(x, mask, training, seeds, select)
-
-        select = None
-        if first_only:
-
-            def select(x):
-                return at_first(x, first_positions)[:, None]
 
         if not (training and self.remat):
             return encode(x)
