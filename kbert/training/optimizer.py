@@ -174,13 +174,13 @@ class AdamW(keras.optimizers.Optimizer):
             for g, variable in zip(grads, variables, strict=True)
         ]
         super().apply(grads, trainable_variables)
+        self._gradient_scale = None  # of this step; in a graph it means nothing after
 
     def _clip_gradients(self, grads):
         """Leaves the scaling to `update_step`, which reads every gradient anyway.
 
         Replicas, whose gradients are summed in between, scale as Keras does.
         """
-        self._gradient_scale = None
         if not self.global_clipnorm or is_split():
             return super()._clip_gradients(grads)
         squares = [ops.cast(squared_norm(g), "float32") for g in grads]
