@@ -191,8 +191,6 @@ def load_kerashub(folder, sequence_length=None):
 
 def plan_facts(batches, epochs=1):
     """What a kbert `TextBatches` computes in so many epochs, for the report."""
-    import keras
-
     shapes, shares = set(), []
     for number in range(epochs):
         batches.epoch = number
@@ -200,8 +198,6 @@ def plan_facts(batches, epochs=1):
         shares.append(batches.share_used)
     return {
         "share_used": round(statistics.mean(shares), 4),
-        # Torch compiles nothing; TensorFlow and JAX at most once for a shape.
-        "compilations": len(shapes) * (keras.backend.backend() != "torch"),
         "shapes": [[int(size) for size in shape] for shape in sorted(shapes)],
     }
 
