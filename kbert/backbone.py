@@ -219,7 +219,7 @@ class BertBackbone(keras.Model):
         """Builds the encoder of a preset.
 
         Args:
-            preset: a built-in name, or a folder with a BERT of whatever head.
+            preset: a built-in name, a folder with a BERT of any head, or Google's zip.
             load_weights: False for random weights; then nothing but the architecture
                 is read.
             remat: as for the constructor.

@@ -6,7 +6,6 @@ format has no place for. This module handles files, never classes.
 
 import dataclasses
 import difflib
-import fnmatch
 import functools
 import hashlib
 import importlib.metadata
@@ -17,38 +16,13 @@ import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from kbert import archives, google_release, stale_files
 from kbert.files import path_inside, read_json, replace_folder, sha256
 
 METADATA = "kbert.json"
 WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"
 VOCABULARY = "vocab.txt"
-
-# Files that say the same as the key, in another format. What stands here and is not
-# written anew would contradict the new file, and other libraries may prefer it.
-_STALE = {
-    WEIGHTS: (
-        "*pytorch_model*.bin",
-        "pytorch_model*.bin.index.json",
-        "model-*-of-*.safetensors",
-        WEIGHTS_INDEX,
-        "adapter_config.json",
-        "adapter_model.*",
-        "tf_model*.h5",
-        "model.weights.h5",
-        "flax_model*.msgpack",
-        "*model.ckpt*",
-        "rust_model.ot",
-        "*.onnx",
-        "openvino_model*.*",
-    ),
-    VOCABULARY: (
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "special_tokens_map.json",
-        "added_tokens.json",
-    ),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,10 +32,14 @@ class Preset:
     Args:
         name: what the user called it, for messages.
         folder: where its files lie, absolute.
+        format: whose folder it is: "hugging_face" or "google".
+        derived: the JSON files that are made from others that it has, by name.
     """
 
     name: str
     folder: Path
+    format: str = "hugging_face"
+    derived: Mapping = dataclasses.field(default_factory=dict, compare=False)
 
     @property
     def is_builtin(self) -> bool:
@@ -71,7 +49,7 @@ class Preset:
 
     def has(self, filename: str) -> bool:
         """Returns whether the preset has the file."""
-        return self._locate(filename).is_file()
+        return filename in self.derived or self._locate(filename).is_file()
 
     def path(self, filename: str) -> Path:
         """Returns the path of a file that exists.
@@ -95,6 +73,8 @@ class Preset:
             FileNotFoundError: if the preset has no such file.
             ValueError: if the file is no JSON object.
         """
+        if filename in self.derived:
+            return self.derived[filename]()
         return read_json(self.path(filename))
 
     def metadata(self) -> dict:
@@ -207,7 +187,7 @@ def find_preset(spec: str | os.PathLike) -> Preset:
     """Returns the preset of that name or in that folder; never uses the network.
 
     Args:
-        spec: a built-in name, or the path of a folder.
+        spec: a built-in name, or the path of a folder, or of a zip of Google's.
 
     Raises:
         FileNotFoundError: if `spec` is a path and no folder is there.
@@ -239,8 +219,11 @@ def find_preset(spec: str | os.PathLike) -> Preset:
                 f"{os.path.join('.', name)!r} for the folder, or rename the folder."
             )
         return Preset(name, builtin)
+    if folder.suffix == ".zip" and folder.is_file():
+        patterns = google_release.FILES
+        folder = archives.unpacked(folder, google_release.CONFIG, patterns)
     if folder.is_dir():
-        return Preset(name, folder)
+        return google_release.understood(Preset(name, folder))
     if folder.exists():
         raise NotADirectoryError(
             f"A preset must be a folder or a built-in name. Received a file: {name!r}."
@@ -285,19 +268,11 @@ def write_preset(
         raise ValueError(
             f"A preset's hashes are written by kbert. Received: {sorted(reserved)}."
         )
-    patterns = [
-        pattern
-        for filename, stale in _STALE.items()
-        if filename in files
-        for pattern in stale
-    ]
 
     def keep(filename: str) -> bool:
         """Returns whether the new preset leaves the old folder's file alone."""
         ours = filename in files or filename == METADATA
-        return not ours and not any(
-            fnmatch.fnmatchcase(filename, pattern) for pattern in patterns
-        )
+        return not ours and not stale_files.is_stale(filename, files)
 
     def write(new: Path) -> None:
         """Writes the files and, last, their hashes."""

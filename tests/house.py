@@ -19,7 +19,7 @@ PACKAGE = pathlib.Path(kbert.__file__).resolve().parent
 # A module imports from its own room and from lower rows. The first has number 0. The
 # commands, kbert_cli, lie beside the package: nothing in it imports them.
 ROWS = (
-    {"files"},
+    {"files", "archives", "google_release", "stale_files"},
     {"config", "presets", "data", "metrics"},
     {"tokenization"},
     {"preprocessing", "checkpoints"},
@@ -53,6 +53,7 @@ MAY_IMPORT_TENSORFLOW = (
     "kbert.preprocessing.graph_packing",
     "kbert.layers._backend",
     "kbert.training.adamw_update",
+    "kbert.checkpoints.google",
     "kbert.export",
 )
 # For a kernel.

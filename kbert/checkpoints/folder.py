@@ -1,8 +1,10 @@
-"""The weights of a preset folder: safetensors files with transformers' names."""
+"""The weights of a preset folder: safetensors files with transformers' names.
+
+A folder of another format is read by the module of that format.
+"""
 
 import dataclasses
 import json
-import warnings
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from kbert.checkpoints import names
+from kbert.checkpoints import assigning, google, names
+from kbert.checkpoints.assigning import Format, LoadReport
 from kbert.config import BertConfig
 from kbert.files import path_inside, read_json
 from kbert.presets import Preset
@@ -74,23 +77,6 @@ class StoredArray:
         return array.reshape(self.shape).astype(dtype or np.float32)
 
 
-@dataclasses.dataclass(frozen=True)
-class LoadReport:
-    """What `load_into` did.
-
-    Args:
-        source: where the tensors came from.
-        loaded: the paths of the variables that now hold a tensor.
-        random: the paths of the variables, all of a head, that had none.
-        ignored: the tensors that belong to other heads, or are no weights.
-    """
-
-    source: str
-    loaded: tuple[str, ...]
-    random: tuple[str, ...]
-    ignored: tuple[str, ...]
-
-
 def read_weights(path: Path) -> dict[str, StoredArray]:
     """Opens a safetensors file, or the several that an index names.
 
@@ -146,6 +132,8 @@ def load_preset(
         ValueError: as `Preset.verify`, `read_weights` and `load_into`.
     """
     preset.verify()
+    if preset.format == "google":
+        return google.load(preset, variables, optional=optional)
     path = preset.weights_path()
     return load_into(variables, read_weights(path), source=str(path), optional=optional)
 
@@ -175,31 +163,9 @@ def load_into(
         ValueError: before anything is assigned, if a tensor is missing, is nobody's,
             is there twice, or has the wrong shape.
     """
-    tensors = {path: _tensor_name(path) for path in variables}
-    found, ignored = _match(arrays, {name for name, _ in tensors.values()}, source)
-    absent = [path for path, (name, _) in tensors.items() if name not in found]
-    present = [path for path in variables if path not in absent]
-    absent_heads = set(optional) - {names.head_of(path) for path in present}
-    missing = [path for path in absent if names.head_of(path) not in absent_heads]
-    if missing:
-        raise ValueError(
-            f"{source} must have a tensor for every variable. Missing: "
-            f"{[tensors[path][0] for path in missing]}, for the variables {missing}."
-        )
-    for path in present:
-        name, transform = tensors[path]
-        _check_shape(path, variables[path], found[name], arrays, transform, source)
-    for path in present:
-        name, transform = tensors[path]
-        array = np.asarray(arrays[found[name]])
-        variables[path].assign(names.apply(transform, array))
-    if absent:
-        warnings.warn(
-            f"{source} has no weights for {absent}: they stay random. Train them "
-            "before the model's answers mean anything.",
-            stacklevel=2,
-        )
-    return LoadReport(source, tuple(present), tuple(absent), tuple(ignored))
+    return assigning.load_into(
+        variables, arrays, HUGGING_FACE, source=source, optional=optional
+    )
 
 
 def dump(variables: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -215,11 +181,7 @@ def dump(variables: Mapping[str, Any]) -> dict[str, np.ndarray]:
     Raises:
         ValueError: if a variable has no row in the table.
     """
-    arrays = {}
-    for path, variable in variables.items():
-        name, transform = _tensor_name(path)
-        array = names.apply(transform, np.asarray(variable).astype(np.float32))
-        arrays[name] = np.ascontiguousarray(array)
+    arrays = assigning.dump(variables, HUGGING_FACE)
     if all(name.startswith("bert.") for name in arrays):
         return {name.removeprefix("bert."): array for name, array in arrays.items()}
     return arrays
@@ -279,63 +241,6 @@ def _read_file(path: Path) -> dict[str, StoredArray]:
     return arrays
 
 
-def _tensor_name(path: str) -> tuple[str, str]:
-    """Returns the name and the transform of the tensor for a variable."""
-    translated = names.translate(path, "kbert", "hugging_face")
-    if translated is None:
-        raise ValueError(
-            "A variable must have a row in kbert/checkpoints/names.py to be loaded or "
-            f"saved. Received: {path!r}."
-        )
-    return translated
-
-
-def _match(
-    arrays: Mapping[str, Any], wanted: set[str], source: str
-) -> tuple[dict[str, str], list[str]]:
-    """Returns what each wanted tensor is called in the file, and the ones to ignore."""
-    found: dict[str, str] = {}
-    ignored, unknown = [], []
-    for stored in arrays:
-        name = _full_name(stored)
-        if name in wanted:
-            if name in found:
-                raise ValueError(
-                    f"{source} must have each tensor once. Received both "
-                    f"{found[name]!r} and {stored!r}."
-                )
-            found[name] = stored
-        elif name in _EXTRAS or _of_a_head(name):
-            ignored.append(stored)
-        else:
-            unknown.append(stored)
-    if unknown:
-        raise ValueError(
-            f"{source} must have no tensor but the model's. It has no place for: "
-            f"{unknown}. Compare num_hidden_layers in config.json, or take them out."
-        )
-    return found, ignored
-
-
-def _check_shape(path, variable, stored, arrays, transform, source):
-    """Compares the shapes of a variable and of the tensor for it."""
-    received = tuple(arrays[stored].shape)
-    expected = tuple(variable.shape)
-    if transform == names.TRANSPOSE:
-        expected = expected[::-1]
-    if received != expected:
-        raise ValueError(
-            f"The tensor {stored!r} of {source} must have the shape {expected}, which "
-            f"the configuration asks for (variable {path!r}). Received: {received}."
-        )
-
-
-def _of_a_head(name: str) -> bool:
-    """Returns whether a tensor belongs to a head that the model lacks."""
-    translated = names.translate(name, "hugging_face", "kbert")
-    return translated is not None and names.head_of(translated[0]) is not None
-
-
 def _full_name(stored: str) -> str:
     """Returns the name in the table: with "bert." and without legacy spellings."""
     name = stored
@@ -345,3 +250,6 @@ def _full_name(stored: str) -> str:
     full = f"bert.{name}"
     known = full in _EXTRAS or names.translate(full, "hugging_face", "kbert")
     return full if known else name
+
+
+HUGGING_FACE = Format("hugging_face", "config.json", _EXTRAS.__contains__, _full_name)

@@ -1,91 +1,122 @@
 """THE table of variable names: one row a variable, one column a format.
 
-Every reader and writer goes through it, in both directions. A row's transform turns
-the array of the one format into that of the other; each is its own inverse.
+Every reader and writer goes through it, in both directions. A transform turns an array
+of kbert into that of the other format; each is its own inverse.
 """
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 NONE = "none"
-TRANSPOSE = "transpose"  # torch's Linear keeps (out, in), a Keras kernel is (in, out)
+TRANSPOSE = "transpose"  # (out, in) there, where a Keras kernel is (in, out)
+
+# In which formats an array lies otherwise than in kbert.
+SAME: Mapping[str, str] = {}
+TORCH = {"hugging_face": TRANSPOSE}
+TORCH_AND_GOOGLE = {"hugging_face": TRANSPOSE, "google": TRANSPOSE}
 
 
 class Row(NamedTuple):
-    """One variable. `{i}` stands for the number of the layer.
+    """One variable, or a part of its name. `{i}` stands for the number of the layer.
 
     Args:
         kbert: `variable.path`.
         hugging_face: the tensor's name in a model with a head; a checkpoint of the
             bare `BertModel` leaves out the prefix "bert.".
-        transform: NONE or TRANSPOSE.
+        google: the variable of google-research/bert's `modeling.py` and scripts.
+        transforms: of the formats in which the array lies otherwise than in kbert.
     """
 
     kbert: str
     hugging_face: str
-    transform: str
+    google: str
+    transforms: Mapping[str, str] = SAME
+
+    def transform(self, column: str) -> str:
+        """Returns NONE or TRANSPOSE: how the array lies in a format."""
+        return self.transforms.get(column, NONE)
 
 
+# How the variables of a layer are called.
+TABLE_OF_VECTORS = (Row("/embeddings", ".weight", ""),)
+NORM = (
+    Row("/gamma", ".weight", "/gamma"),
+    Row("/beta", ".bias", "/beta"),
+)
+DENSE = (
+    Row("/kernel", ".weight", "/kernel", TORCH),
+    Row("/bias", ".bias", "/bias"),
+)
+LOGITS = (
+    Row("/kernel", ".weight", "output_weights", TORCH_AND_GOOGLE),
+    Row("/bias", ".bias", "output_bias"),
+)
+# How the layers are called: in kbert, in transformers, by Google.
 EMBEDDINGS = (
-    ("token_embedding/embeddings", "word_embeddings.weight", NONE),
-    ("position_embedding/embeddings", "position_embeddings.weight", NONE),
-    ("segment_embedding/embeddings", "token_type_embeddings.weight", NONE),
-    ("norm/gamma", "LayerNorm.weight", NONE),
-    ("norm/beta", "LayerNorm.bias", NONE),
+    (TABLE_OF_VECTORS, "token_embedding", "word_embeddings", "word_embeddings"),
+    (
+        TABLE_OF_VECTORS,
+        "position_embedding",
+        "position_embeddings",
+        "position_embeddings",
+    ),
+    (
+        TABLE_OF_VECTORS,
+        "segment_embedding",
+        "token_type_embeddings",
+        "token_type_embeddings",
+    ),
+    (NORM, "norm", "LayerNorm", "LayerNorm"),
 )
 ENCODER_LAYER = (
-    ("attention/query/kernel", "attention.self.query.weight", TRANSPOSE),
-    ("attention/query/bias", "attention.self.query.bias", NONE),
-    ("attention/key/kernel", "attention.self.key.weight", TRANSPOSE),
-    ("attention/key/bias", "attention.self.key.bias", NONE),
-    ("attention/value/kernel", "attention.self.value.weight", TRANSPOSE),
-    ("attention/value/bias", "attention.self.value.bias", NONE),
-    ("attention/output/kernel", "attention.output.dense.weight", TRANSPOSE),
-    ("attention/output/bias", "attention.output.dense.bias", NONE),
-    ("attention_norm/gamma", "attention.output.LayerNorm.weight", NONE),
-    ("attention_norm/beta", "attention.output.LayerNorm.bias", NONE),
-    ("intermediate/kernel", "intermediate.dense.weight", TRANSPOSE),
-    ("intermediate/bias", "intermediate.dense.bias", NONE),
-    ("output/kernel", "output.dense.weight", TRANSPOSE),
-    ("output/bias", "output.dense.bias", NONE),
-    ("output_norm/gamma", "output.LayerNorm.weight", NONE),
-    ("output_norm/beta", "output.LayerNorm.bias", NONE),
+    (DENSE, "attention/query", "attention.self.query", "attention/self/query"),
+    (DENSE, "attention/key", "attention.self.key", "attention/self/key"),
+    (DENSE, "attention/value", "attention.self.value", "attention/self/value"),
+    (DENSE, "attention/output", "attention.output.dense", "attention/output/dense"),
+    (
+        NORM,
+        "attention_norm",
+        "attention.output.LayerNorm",
+        "attention/output/LayerNorm",
+    ),
+    (DENSE, "intermediate", "intermediate.dense", "intermediate/dense"),
+    (DENSE, "output", "output.dense", "output/dense"),
+    (NORM, "output_norm", "output.LayerNorm", "output/LayerNorm"),
 )
-POOLER = (
-    ("dense/kernel", "dense.weight", TRANSPOSE),
-    ("dense/bias", "dense.bias", NONE),
-)
-CLASSIFIER = (
-    ("kernel", "weight", TRANSPOSE),
-    ("bias", "bias", NONE),
-)
+POOLER = ((DENSE, "dense", "dense", "dense"),)
+CLASSIFIER = ((LOGITS, "classifier", "classifier", ""),)
 
 
-def _rows(kbert: str, hugging_face: str, names: tuple) -> list[Row]:
+def _rows(prefixes: tuple[str, ...], layers: tuple) -> list[Row]:
     """Returns the rows of one part of the model, each name with its prefix."""
     return [
-        Row(kbert + ours, hugging_face + theirs, transform)
-        for ours, theirs, transform in names
+        Row._make(
+            [*map("".join, zip(prefixes, names, variable, strict=True)), transforms]
+        )
+        for variables, *names in layers
+        for *variable, transforms in variables
     ]
 
 
 ENCODER = (
-    *_rows("embeddings/", "bert.embeddings.", EMBEDDINGS),
-    *_rows("encoder_layer_{i}/", "bert.encoder.layer.{i}.", ENCODER_LAYER),
+    *_rows(("embeddings/", "bert.embeddings.", "bert/embeddings/"), EMBEDDINGS),
+    *_rows(
+        ("encoder_layer_{i}/", "bert.encoder.layer.{i}.", "bert/encoder/layer_{i}/"),
+        ENCODER_LAYER,
+    ),
 )
 # What another task's checkpoint may lack, or have for itself.
 HEADS = (
-    *_rows("pooler/", "bert.pooler.", POOLER),
-    *_rows("classifier/", "classifier.", CLASSIFIER),
+    *_rows(("pooler/", "bert.pooler.", "bert/pooler/"), POOLER),
+    *_rows(("", "", ""), CLASSIFIER),
 )
 TABLE = (*ENCODER, *HEADS)
+COLUMNS = Row._fields[:-1]
 
-_INDEX = {
-    column: {getattr(row, column): row for row in TABLE}
-    for column in ("kbert", "hugging_face")
-}
+_INDEX = {column: {getattr(row, column): row for row in TABLE} for column in COLUMNS}
 _LAYER_NUMBER = re.compile(r"(?<=[._])\d+(?=[./])")
 
 
@@ -95,7 +126,7 @@ def translate(name: str, source: str, target: str) -> tuple[str, str] | None:
     Args:
         name: the name in the format `source`.
         source: the column of the table that `name` is from.
-        target: the column to translate to.
+        target: the column to translate to; one of the two is "kbert".
 
     Returns:
         The name in the format `target` and the transform; None for a name that is
@@ -104,6 +135,8 @@ def translate(name: str, source: str, target: str) -> tuple[str, str] | None:
     Example:
     >>> translate("encoder_layer_3/output/kernel", "kbert", "hugging_face")
     ('bert.encoder.layer.3.output.dense.weight', 'transpose')
+    >>> translate("bert/encoder/layer_3/output/dense/kernel", "google", "kbert")
+    ('encoder_layer_3/output/kernel', 'none')
     """
     number = _LAYER_NUMBER.search(name)
     row = _INDEX[source].get(_LAYER_NUMBER.sub("{i}", name))
@@ -112,7 +145,7 @@ def translate(name: str, source: str, target: str) -> tuple[str, str] | None:
     translated = getattr(row, target)
     if number:
         translated = translated.replace("{i}", number.group())
-    return translated, row.transform
+    return translated, row.transform(target if source == "kbert" else source)
 
 
 def head_of(path: str) -> str | None:

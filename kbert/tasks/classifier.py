@@ -279,7 +279,7 @@ class BertClassifier(BertTask):
         another problem are asked for; else the head is random, which is told.
 
         Args:
-            preset: a built-in name, or a folder with a BERT of whatever head.
+            preset: a built-in name, a folder with a BERT of any head, or Google's zip.
             labels: as for the constructor; None for what the preset says.
             num_classes: as for the constructor; None for what the preset says.
             problem: as for the constructor; None for what the preset says.

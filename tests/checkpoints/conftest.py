@@ -46,7 +46,7 @@ def make_variables(heads=("pooler",), seed=0):
     for row in names.TABLE:
         if names.head_of(row.kbert) not in (None, *heads):
             continue
-        default = (H, H) if row.transform == names.TRANSPOSE else (H,)
+        default = (H, H) if row.kbert.endswith("/kernel") else (H,)
         shape = next(
             (shape for end, shape in SHAPES.items() if row.kbert.endswith(end)), default
         )

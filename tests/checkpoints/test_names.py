@@ -4,25 +4,67 @@ import pytest
 from kbert.checkpoints import names
 
 
-@pytest.mark.parametrize("column", ["kbert", "hugging_face"])
+@pytest.mark.parametrize("column", names.COLUMNS)
 def test_a_name_stands_in_one_row(column):
     found = [getattr(row, column) for row in names.TABLE]
     assert len(found) == len(set(found))
 
 
+@pytest.mark.parametrize("column", names.COLUMNS[1:])
 @pytest.mark.parametrize("row", names.TABLE, ids=lambda row: row.kbert)
-def test_both_directions(row):
-    ours, theirs = (name.replace("{i}", "17") for name in row[:2])
-    assert names.translate(ours, "kbert", "hugging_face") == (theirs, row.transform)
-    assert names.translate(theirs, "hugging_face", "kbert") == (ours, row.transform)
+def test_both_directions(row, column):
+    ours = row.kbert.replace("{i}", "17")
+    theirs = getattr(row, column).replace("{i}", "17")
+    transform = row.transform(column)
+    assert names.translate(ours, "kbert", column) == (theirs, transform)
+    assert names.translate(theirs, column, "kbert") == (ours, transform)
+
+
+@pytest.mark.parametrize(
+    ("path", "hugging_face", "google"),
+    [
+        (
+            "embeddings/token_embedding/embeddings",
+            "bert.embeddings.word_embeddings.weight",
+            "bert/embeddings/word_embeddings",
+        ),
+        (
+            "embeddings/norm/beta",
+            "bert.embeddings.LayerNorm.bias",
+            "bert/embeddings/LayerNorm/beta",
+        ),
+        (
+            "encoder_layer_3/attention/query/kernel",
+            "bert.encoder.layer.3.attention.self.query.weight",
+            "bert/encoder/layer_3/attention/self/query/kernel",
+        ),
+        (
+            "encoder_layer_3/attention_norm/gamma",
+            "bert.encoder.layer.3.attention.output.LayerNorm.weight",
+            "bert/encoder/layer_3/attention/output/LayerNorm/gamma",
+        ),
+        ("pooler/dense/bias", "bert.pooler.dense.bias", "bert/pooler/dense/bias"),
+        ("classifier/kernel", "classifier.weight", "output_weights"),
+    ],
+)
+def test_names_as_the_formats_spell_them(path, hugging_face, google):
+    assert names.translate(path, "kbert", "hugging_face")[0] == hugging_face
+    assert names.translate(path, "kbert", "google")[0] == google
 
 
 def test_the_table_is_a_berts():
     # Five tensors of the embeddings, sixteen a layer, two a dense head.
     assert [len(part) for part in (names.ENCODER, names.HEADS)] == [5 + 16, 2 + 2]
-    transposed = [row for row in names.TABLE if row.transform == names.TRANSPOSE]
-    assert {row.kbert.split("/")[-1] for row in transposed} == {"kernel"}
-    assert sum(row.kbert.endswith("kernel") for row in names.TABLE) == len(transposed)
+    kernels = {row.kbert for row in names.TABLE if row.kbert.endswith("/kernel")}
+
+    def transposed(column):
+        return {
+            row.kbert for row in names.TABLE if row.transform(column) == names.TRANSPOSE
+        }
+
+    assert transposed("kbert") == set()
+    assert transposed("hugging_face") == kernels  # torch's Linear is (out, in)
+    assert transposed("google") == {"classifier/kernel"}  # run_classifier.py
 
 
 @pytest.mark.parametrize(

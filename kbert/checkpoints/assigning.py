@@ -1,0 +1,179 @@
+"""Tensors by another format's names to variables, all or none, and back."""
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from kbert.checkpoints import names
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """What the generic code has to know of a format.
+
+    Args:
+        column: the format's column in the table of names.
+        config: the file that says the sizes, for messages.
+        is_extra: whether a tensor without a row is a known one that is no weight of
+            kbert's models: an optimizer's, a buffer, another task's head.
+        full_name: turns a name in a file into the one in the table.
+    """
+
+    column: str
+    config: str
+    is_extra: Callable[[str], bool]
+    full_name: Callable[[str], str] = str
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadReport:
+    """What `load_into` did.
+
+    Args:
+        source: where the tensors came from.
+        loaded: the paths of the variables that now hold a tensor.
+        random: the paths of the variables, all of a head, that had none.
+        ignored: the tensors that belong to other heads, or are no weights.
+    """
+
+    source: str
+    loaded: tuple[str, ...]
+    random: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+
+def load_into(
+    variables: Mapping[str, Any],
+    arrays: Mapping[str, Any],
+    format: Format,
+    *,
+    source: str,
+    optional: Collection[str] = (),
+) -> LoadReport:
+    """Assigns tensors with a format's names to variables, all or none.
+
+    Args:
+        variables: the model's variables by kbert's path: objects with `shape` and
+            `assign`.
+        arrays: the tensors by name: numpy arrays, or objects with a `shape` that numpy
+            can turn into one.
+        format: whose names they are.
+        source: where they come from, for messages.
+        optional: the heads that may be absent from `arrays`, as a whole, like
+            "pooler"; they keep their values, which is told in a warning.
+
+    Returns:
+        What was loaded, what stays random, what was ignored.
+
+    Raises:
+        ValueError: before anything is assigned, if a tensor is missing, is nobody's,
+            is there twice, or has the wrong shape.
+    """
+    tensors = {path: _tensor_name(path, format) for path in variables}
+    wanted = {name for name, _ in tensors.values()}
+    found, ignored = _match(arrays, wanted, format, source)
+    absent = [path for path, (name, _) in tensors.items() if name not in found]
+    present = [path for path in variables if path not in absent]
+    absent_heads = set(optional) - {names.head_of(path) for path in present}
+    missing = [path for path in absent if names.head_of(path) not in absent_heads]
+    if missing:
+        raise ValueError(
+            f"{source} must have a tensor for every variable. Missing: "
+            f"{[tensors[path][0] for path in missing]}, for the variables {missing}."
+        )
+    for path in present:
+        name, transform = tensors[path]
+        _check_shape(path, variables[path], found[name], arrays, transform, source)
+    for path in present:
+        name, transform = tensors[path]
+        array = np.asarray(arrays[found[name]])
+        variables[path].assign(names.apply(transform, array))
+    if absent:
+        warnings.warn(
+            f"{source} has no weights for {absent}: they stay random. Train them "
+            "before the model's answers mean anything.",
+            stacklevel=3,
+        )
+    return LoadReport(source, tuple(present), tuple(absent), tuple(ignored))
+
+
+def dump(variables: Mapping[str, Any], format: Format) -> dict[str, np.ndarray]:
+    """Returns the variables as a format names and shapes them, float32.
+
+    Args:
+        variables: the model's variables by kbert's path.
+        format: whose names to use.
+
+    Returns:
+        The arrays by name.
+
+    Raises:
+        ValueError: if a variable has no row in the table.
+    """
+    arrays = {}
+    for path, variable in variables.items():
+        name, transform = _tensor_name(path, format)
+        array = names.apply(transform, np.asarray(variable).astype(np.float32))
+        arrays[name] = np.ascontiguousarray(array)
+    return arrays
+
+
+def _tensor_name(path: str, format: Format) -> tuple[str, str]:
+    """Returns the name and the transform of the tensor for a variable."""
+    translated = names.translate(path, "kbert", format.column)
+    if translated is None:
+        raise ValueError(
+            "A variable must have a row in kbert/checkpoints/names.py to be loaded or "
+            f"saved. Received: {path!r}."
+        )
+    return translated
+
+
+def _match(
+    arrays: Mapping[str, Any], wanted: set[str], format: Format, source: str
+) -> tuple[dict[str, str], list[str]]:
+    """Returns what each wanted tensor is called in the file, and the ones to ignore."""
+    found: dict[str, str] = {}
+    ignored, unknown = [], []
+    for stored in arrays:
+        name = format.full_name(stored)
+        if name in wanted:
+            if name in found:
+                raise ValueError(
+                    f"{source} must have each tensor once. Received both "
+                    f"{found[name]!r} and {stored!r}."
+                )
+            found[name] = stored
+        elif format.is_extra(name) or _of_a_head(name, format):
+            ignored.append(stored)
+        else:
+            unknown.append(stored)
+    if unknown:
+        raise ValueError(
+            f"{source} must have no tensor but the model's. It has no place for: "
+            f"{unknown}. Compare num_hidden_layers in {format.config}, or take them "
+            "out."
+        )
+    return found, ignored
+
+
+def _check_shape(path, variable, stored, arrays, transform, source):
+    """Compares the shapes of a variable and of the tensor for it."""
+    received = tuple(arrays[stored].shape)
+    expected = tuple(variable.shape)
+    if transform == names.TRANSPOSE:
+        expected = expected[::-1]
+    if received != expected:
+        raise ValueError(
+            f"The tensor {stored!r} of {source} must have the shape {expected}, which "
+            f"the configuration asks for (variable {path!r}). Received: {received}."
+        )
+
+
+def _of_a_head(name: str, format: Format) -> bool:
+    """Returns whether a tensor belongs to a head that the model lacks."""
+    translated = names.translate(name, format.column, "kbert")
+    return translated is not None and names.head_of(translated[0]) is not None

@@ -1,0 +1,46 @@
+"""Files that say the same as a preset's, in another format.
+
+What is not written anew would contradict the new file, and other libraries may prefer
+it.
+"""
+
+import fnmatch
+from collections.abc import Collection
+
+_SAME_CONTENT = {
+    "model.safetensors": (
+        "*pytorch_model*.bin",
+        "pytorch_model*.bin.index.json",
+        "model-*-of-*.safetensors",
+        "model.safetensors.index.json",
+        "adapter_config.json",
+        "adapter_model.*",
+        "tf_model*.h5",
+        "model.weights.h5",
+        "flax_model*.msgpack",
+        "*model.ckpt*",
+        "rust_model.ot",
+        "*.onnx",
+        "openvino_model*.*",
+    ),
+    "vocab.txt": (
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+        "added_tokens.json",
+    ),
+}
+
+
+def is_stale(filename: str, written: Collection[str]) -> bool:
+    """Returns whether an old file contradicts one of those that are written anew.
+
+    Example:
+    >>> is_stale("tf_model.h5", {"model.safetensors"})
+    True
+    """
+    return any(
+        fnmatch.fnmatchcase(filename, pattern)
+        for new in written
+        for pattern in _SAME_CONTENT.get(new, ())
+    )
