@@ -126,6 +126,23 @@ def export(
 
 @app.command()
 @one_line_errors
+def convert(
+    source: options.Source,
+    target: options.Target,
+    format: options.TargetFormat,
+    backend: options.ChosenBackend = None,
+    overwrite: options.Overwrite = False,
+):
+    """Write a model as other programs read it, and tell what that changes."""
+    check_output(target, overwrite)
+    use_backend(backend)
+    from kbert_cli import converting
+
+    converting.convert(source, target, format)
+
+
+@app.command()
+@one_line_errors
 def tokenize(
     preset: options.Preset,
     texts: Annotated[list[str], typer.Argument(metavar="TEXT...")],

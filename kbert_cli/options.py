@@ -31,6 +31,13 @@ class Format(enum.StrEnum):
     jsonl = "jsonl"
 
 
+class CheckpointFormat(enum.StrEnum):
+    """Whose files a model is written as."""
+
+    huggingface = "huggingface"
+    google = "google"
+
+
 Preset = Annotated[
     str, typer.Argument(help="A folder, or a built-in name (see `kbert presets`).")
 ]
@@ -128,3 +135,16 @@ AnswerFormat = Annotated[
     typer.Option("--format", help="Default: as the output's name ends, or csv."),
 ]
 Folder = Annotated[pathlib.Path, typer.Argument(help="The folder for the SavedModel.")]
+# Of `convert`.
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="FROM", help="A folder, a zip of Google's, or a built-in name."
+    ),
+]
+Target = Annotated[
+    pathlib.Path, typer.Argument(metavar="TO", help="The folder to write.")
+]
+TargetFormat = Annotated[
+    CheckpointFormat, typer.Option("--format", help="Whose files to write.")
+]
