@@ -206,17 +206,10 @@ def is_distributed(task) -> bool:
     return strategy is not None and strategy.num_replicas_in_sync > 1
 
 
-def compiles_shapes(task) -> bool:
-    """Whether XLA compiles a program for every shape of a batch."""
-    backend = keras.backend.backend()
-    if task.run_eagerly or backend == "torch":
-        return False
-    return backend == "jax" or bool(task.jit_compile)
-
-
 def _shape_price(task, training) -> float:
     """Returns the positions that could be computed while a shape is compiled."""
-    if not compiles_shapes(task):
+    compiles = keras.backend.backend() == "jax" or task.jit_compile
+    if not compiles or task.run_eagerly or keras.backend.backend() == "torch":
         return 0.0
     layers = task.backbone.encoder_layers
     weights = sum(layer.count_params() for layer in layers)

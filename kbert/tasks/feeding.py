@@ -10,7 +10,7 @@ from kbert.backbone import INPUTS, check_inputs, check_keys
 from kbert.preprocessing.labels import check_weights
 from kbert.preprocessing.raw_text import is_raw
 from kbert.preprocessing.streaming import StreamedBatches, StreamWidths
-from kbert.tasks.compiling import compiles_shapes, layout_for
+from kbert.tasks.compiling import layout_for
 from kbert.tasks.feeds import Arrays, Stream, Texts
 
 # Widths of a stream's batches, whose texts are not known in advance.
@@ -50,7 +50,6 @@ def prepare(task, x, y=None, sample_weight=None, *, steps=None, training=False):
             *_targets(task, y, sample_weight, len(encoded), training),
             pad_id=task.backbone.config.pad_token_id,
             choose_layout=functools.partial(layout_for, task, training),
-            compiled=compiles_shapes(task),
         )
     if isinstance(x, dict):
         inputs = ready_arrays(x, task.backbone.config)

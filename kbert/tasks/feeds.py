@@ -32,7 +32,6 @@ class Texts:
         pad_id: fills unused positions.
         choose_layout: function of lengths, texts a batch, order and epochs, to a
             layout.
-        compiled: whether a program is compiled for every shape of a batch.
     """
 
     encoded: EncodedTexts
@@ -40,7 +39,6 @@ class Texts:
     sample_weight: np.ndarray | None
     pad_id: int
     choose_layout: Callable
-    compiled: bool
 
     def split(self, fraction) -> tuple["Texts", "Texts"]:
         """Returns all but the last `fraction` of the texts, and those."""
@@ -78,12 +76,15 @@ class Texts:
 
     def predict_arguments(self, batch_size) -> dict:
         """Returns the data arguments of Keras's `predict`."""
+        # Torch makes nothing anew for another size; TensorFlow, also without XLA, does:
+        # the kernels of its dense layers.
+        order, tokens = "alike", _PREDICT_TOKENS
+        if keras.backend.backend() == "torch":
+            order, tokens = "free", _PREDICT_TOKENS_OF_TORCH
         if batch_size is None:
-            torch = keras.backend.backend() == "torch"
-            tokens = _PREDICT_TOKENS_OF_TORCH if torch else _PREDICT_TOKENS
             fitting = round(tokens / self.encoded.lengths.mean())
             batch_size = max(BATCH_SIZE, fitting)
-        return {"x": self.batches(batch_size, "alike" if self.compiled else "free")}
+        return {"x": self.batches(batch_size, order)}
 
     def restore(self, outputs, arguments) -> np.ndarray:
         """Puts the rows that `predict` returned into the order of the texts."""
@@ -120,7 +121,6 @@ class Texts:
             _rows(self.sample_weight, indices),
             self.pad_id,
             self.choose_layout,
-            self.compiled,
         )
 
 
