@@ -74,9 +74,11 @@ $(BACKENDS:%=.venv-%/ready): .venv-%/ready: $(VERSIONS) requirements/models.txt
 	.venv-$*/bin/python $(DATA) requirements/models.txt
 	touch $@
 
-# Export from JAX and torch is tested where TensorFlow is installed beside them.
-.venv-tensorflow/peers: .venv-tensorflow/ready
-	.venv-tensorflow/bin/python $(PINNED) jax torch
+# Export from JAX and torch is tested where TensorFlow is installed beside them, and so
+# are KerasHub's presets.
+.venv-tensorflow/peers: .venv-tensorflow/ready requirements/bench.txt
+	.venv-tensorflow/bin/python $(PINNED) --constraint requirements/bench.txt \
+	    jax torch keras-hub
 	touch $@
 
 .venv-tensorflow/demo: .venv-tensorflow/ready requirements/demo.txt

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from kbert import archives, google_release, stale_files
+from kbert import archives, google_release, keras_hub_folder, stale_files
 from kbert.files import path_inside, read_json, replace_folder, sha256
 
 METADATA = "kbert.json"
@@ -32,14 +32,16 @@ class Preset:
     Args:
         name: what the user called it, for messages.
         folder: where its files lie, absolute.
-        format: whose folder it is: "hugging_face" or "google".
+        format: whose folder it is: "hugging_face", "google" or "keras_hub".
         derived: the JSON files that are made from others that it has, by name.
+        places: where files lie that are called otherwise; None for nowhere.
     """
 
     name: str
     folder: Path
     format: str = "hugging_face"
     derived: Mapping = dataclasses.field(default_factory=dict, compare=False)
+    places: Mapping = dataclasses.field(default_factory=dict, compare=False)
 
     @property
     def is_builtin(self) -> bool:
@@ -49,7 +51,10 @@ class Preset:
 
     def has(self, filename: str) -> bool:
         """Returns whether the preset has the file."""
-        return filename in self.derived or self._locate(filename).is_file()
+        if filename in self.derived:
+            return True
+        hidden = filename in self.places and self.places[filename] is None
+        return not hidden and self._locate(filename).is_file()
 
     def path(self, filename: str) -> Path:
         """Returns the path of a file that exists.
@@ -157,7 +162,7 @@ class Preset:
         if filename == VOCABULARY and self.is_builtin:
             shared = self.metadata()["vocabulary"]
             return path_inside(self.folder.parent / "vocabularies", shared)
-        return path_inside(self.folder, filename)
+        return path_inside(self.folder, self.places.get(filename) or filename)
 
 
 def preset_names() -> list[str]:
@@ -223,7 +228,9 @@ def find_preset(spec: str | os.PathLike) -> Preset:
         patterns = google_release.FILES
         folder = archives.unpacked(folder, google_release.CONFIG, patterns)
     if folder.is_dir():
-        return google_release.understood(Preset(name, folder))
+        return keras_hub_folder.understood(
+            google_release.understood(Preset(name, folder))
+        )
     if folder.exists():
         raise NotADirectoryError(
             f"A preset must be a folder or a built-in name. Received a file: {name!r}."

@@ -9,7 +9,7 @@ import rich.text
 
 import kbert
 from kbert import presets
-from kbert.checkpoints import folder, google
+from kbert.checkpoints import folder, google, keras_hub
 from kbert.checkpoints.assigning import LoadReport
 from kbert.tasks import saving
 from kbert_cli.console import out
@@ -85,11 +85,14 @@ def _write(model, backbone, preset, target, format) -> list[str]:
         presets.write_preset(target, files, {})
         return []
     weights = saving.merged_weights(model) if is_task else _arrays(backbone)
-    told = google.write_checkpoint(target, weights, backbone.config, tokenizer)
+    writer = google.write_checkpoint
+    if format == CheckpointFormat.keras_hub:
+        writer = keras_hub.write_folder
+    told = writer(target, weights, backbone.config, tokenizer)
     if is_task:
         told.append(
             f"Dropped problem={model.problem!r} and labels={list(model.labels)}: "
-            "Google's files have no place for them; pass them again when you load"
+            "its files have no place for them; pass them again when you load"
         )
     return told
 

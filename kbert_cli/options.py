@@ -36,6 +36,7 @@ class CheckpointFormat(enum.StrEnum):
 
     huggingface = "huggingface"
     google = "google"
+    keras_hub = "keras_hub"
 
 
 Preset = Annotated[

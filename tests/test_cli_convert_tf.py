@@ -87,3 +87,18 @@ def test_a_folder_that_exists_is_not_replaced_unasked(classifier, tmp_path):
     done = run(tmp_path / "preset", tmp_path / "preset", "--format", "google")
     assert done.exit_code == 2
     assert "preset, which exists" in done.stderr
+
+
+def test_to_keras_hub_and_back(classifier, tmp_path):
+    preset, there, back = (tmp_path / name for name in ("preset", "hub", "back"))
+    classifier.save_to_preset(preset)
+    done = run(preset, there, "--format", "keras_hub")
+    assert done.exit_code == 0, done.stderr
+    assert "task.weights.h5" in done.stdout
+    assert "standard deviation of 0.02" in done.stdout
+    done = run(there, back, "--format", "huggingface")
+    assert done.exit_code == 0, done.stderr
+    again = kbert.BertClassifier.from_preset(back, labels=["x", "y", "z"])
+    assert np.array_equal(
+        again.predict(TEXTS, verbose=0), classifier.predict(TEXTS, verbose=0)
+    )

@@ -13,7 +13,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from kbert.checkpoints import assigning, google, names
+from kbert.checkpoints import assigning, google, keras_hub, names
 from kbert.checkpoints.assigning import Format, LoadReport
 from kbert.config import BertConfig
 from kbert.files import path_inside, read_json
@@ -134,6 +134,8 @@ def load_preset(
     preset.verify()
     if preset.format == "google":
         return google.load(preset, variables, optional=optional)
+    if preset.format == "keras_hub":
+        return keras_hub.load(preset, variables, optional=optional)
     path = preset.weights_path()
     return load_into(variables, read_weights(path), source=str(path), optional=optional)
 

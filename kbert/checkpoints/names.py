@@ -27,12 +27,15 @@ class Row(NamedTuple):
         hugging_face: the tensor's name in a model with a head; a checkpoint of the
             bare `BertModel` leaves out the prefix "bert.".
         google: the variable of google-research/bert's `modeling.py` and scripts.
+        keras_hub: the dataset in the HDF5 file of a KerasHub preset, with a number at
+            the first layer too, and with "task/" in front for `task.weights.h5`.
         transforms: of the formats in which the array lies otherwise than in kbert.
     """
 
     kbert: str
     hugging_face: str
     google: str
+    keras_hub: str
     transforms: Mapping[str, str] = SAME
 
     def transform(self, column: str) -> str:
@@ -41,53 +44,82 @@ class Row(NamedTuple):
 
 
 # How the variables of a layer are called.
-TABLE_OF_VECTORS = (Row("/embeddings", ".weight", ""),)
+TABLE_OF_VECTORS = (Row("/embeddings", ".weight", "", "/vars/0"),)
 NORM = (
-    Row("/gamma", ".weight", "/gamma"),
-    Row("/beta", ".bias", "/beta"),
+    Row("/gamma", ".weight", "/gamma", "/vars/0"),
+    Row("/beta", ".bias", "/beta", "/vars/1"),
 )
 DENSE = (
-    Row("/kernel", ".weight", "/kernel", TORCH),
-    Row("/bias", ".bias", "/bias"),
+    Row("/kernel", ".weight", "/kernel", "/vars/0", TORCH),
+    Row("/bias", ".bias", "/bias", "/vars/1"),
 )
 LOGITS = (
-    Row("/kernel", ".weight", "output_weights", TORCH_AND_GOOGLE),
-    Row("/bias", ".bias", "output_bias"),
+    Row("/kernel", ".weight", "output_weights", "/vars/0", TORCH_AND_GOOGLE),
+    Row("/bias", ".bias", "output_bias", "/vars/1"),
 )
-# How the layers are called: in kbert, in transformers, by Google.
+# How the layers are called: in kbert, in transformers, by Google, by KerasHub.
 EMBEDDINGS = (
-    (TABLE_OF_VECTORS, "token_embedding", "word_embeddings", "word_embeddings"),
     (
         TABLE_OF_VECTORS,
-        "position_embedding",
-        "position_embeddings",
-        "position_embeddings",
+        *("token_embedding", "word_embeddings"),
+        *("word_embeddings", "reversible_embedding"),
     ),
     (
         TABLE_OF_VECTORS,
-        "segment_embedding",
-        "token_type_embeddings",
-        "token_type_embeddings",
+        *("position_embedding", "position_embeddings"),
+        *("position_embeddings", "position_embedding"),
     ),
-    (NORM, "norm", "LayerNorm", "LayerNorm"),
+    (
+        TABLE_OF_VECTORS,
+        *("segment_embedding", "token_type_embeddings"),
+        *("token_type_embeddings", "embedding"),
+    ),
+    (NORM, "norm", "LayerNorm", "LayerNorm", "layer_normalization"),
 )
 ENCODER_LAYER = (
-    (DENSE, "attention/query", "attention.self.query", "attention/self/query"),
-    (DENSE, "attention/key", "attention.self.key", "attention/self/key"),
-    (DENSE, "attention/value", "attention.self.value", "attention/self/value"),
-    (DENSE, "attention/output", "attention.output.dense", "attention/output/dense"),
+    (
+        DENSE,
+        *("attention/query", "attention.self.query"),
+        *("attention/self/query", "_self_attention_layer/query_dense"),
+    ),
+    (
+        DENSE,
+        *("attention/key", "attention.self.key"),
+        *("attention/self/key", "_self_attention_layer/key_dense"),
+    ),
+    (
+        DENSE,
+        *("attention/value", "attention.self.value"),
+        *("attention/self/value", "_self_attention_layer/value_dense"),
+    ),
+    (
+        DENSE,
+        *("attention/output", "attention.output.dense"),
+        *("attention/output/dense", "_self_attention_layer/output_dense"),
+    ),
     (
         NORM,
-        "attention_norm",
-        "attention.output.LayerNorm",
-        "attention/output/LayerNorm",
+        *("attention_norm", "attention.output.LayerNorm"),
+        *("attention/output/LayerNorm", "_self_attention_layer_norm"),
     ),
-    (DENSE, "intermediate", "intermediate.dense", "intermediate/dense"),
-    (DENSE, "output", "output.dense", "output/dense"),
-    (NORM, "output_norm", "output.LayerNorm", "output/LayerNorm"),
+    (
+        DENSE,
+        *("intermediate", "intermediate.dense"),
+        *("intermediate/dense", "_feedforward_intermediate_dense"),
+    ),
+    (
+        DENSE,
+        *("output", "output.dense"),
+        *("output/dense", "_feedforward_output_dense"),
+    ),
+    (
+        NORM,
+        *("output_norm", "output.LayerNorm"),
+        *("output/LayerNorm", "_feedforward_layer_norm"),
+    ),
 )
-POOLER = ((DENSE, "dense", "dense", "dense"),)
-CLASSIFIER = ((LOGITS, "classifier", "classifier", ""),)
+POOLER = ((DENSE, "dense", "dense", "dense", "dense"),)
+CLASSIFIER = ((LOGITS, "classifier", "classifier", "", "task/layers/dense"),)
 
 
 def _rows(prefixes: tuple[str, ...], layers: tuple) -> list[Row]:
@@ -102,16 +134,21 @@ def _rows(prefixes: tuple[str, ...], layers: tuple) -> list[Row]:
 
 
 ENCODER = (
-    *_rows(("embeddings/", "bert.embeddings.", "bert/embeddings/"), EMBEDDINGS),
     *_rows(
-        ("encoder_layer_{i}/", "bert.encoder.layer.{i}.", "bert/encoder/layer_{i}/"),
+        ("embeddings/", "bert.embeddings.", "bert/embeddings/", "layers/"), EMBEDDINGS
+    ),
+    *_rows(
+        (
+            *("encoder_layer_{i}/", "bert.encoder.layer.{i}."),
+            *("bert/encoder/layer_{i}/", "layers/transformer_encoder_{i}/"),
+        ),
         ENCODER_LAYER,
     ),
 )
 # What another task's checkpoint may lack, or have for itself.
 HEADS = (
-    *_rows(("pooler/", "bert.pooler.", "bert/pooler/"), POOLER),
-    *_rows(("", "", ""), CLASSIFIER),
+    *_rows(("pooler/", "bert.pooler.", "bert/pooler/", "layers/"), POOLER),
+    *_rows(("", "", "", ""), CLASSIFIER),
 )
 TABLE = (*ENCODER, *HEADS)
 COLUMNS = Row._fields[:-1]

@@ -164,7 +164,14 @@ def test_found_where_the_code_is_installed(tmp_path):
     package.mkdir()
     (package / "__init__.py").touch()
     source = pathlib.Path(presets.__file__).parent
-    for name in ("presets", "files", "archives", "google_release", "stale_files"):
+    for name in (
+        "presets",
+        "files",
+        "archives",
+        "google_release",
+        "keras_hub_folder",
+        "stale_files",
+    ):
         shutil.copy(source / f"{name}.py", package)
     shutil.copytree(presets._presets_directory(), package / "_presets")
     (tmp_path / "presets" / "wrong").mkdir(parents=True)
