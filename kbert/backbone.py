@@ -9,7 +9,7 @@ import numpy as np
 from keras import ops
 
 from kbert import presets
-from kbert.checkpoints import folder
+from kbert.checkpoints import folder, sizes
 from kbert.config import BertConfig
 from kbert.layers import BertEmbeddings, BertEncoderLayer, BertPooler
 
@@ -230,7 +230,7 @@ class BertBackbone(keras.Model):
             A `BertBackbone`.
         """
         found = presets.find_preset(preset)
-        config = BertConfig.from_hugging_face(found.read_json("config.json"))
+        config = sizes.read_architecture(found, load_weights=load_weights)
         backbone = cls.from_architecture(config, remat=remat, dtype=dtype, name=name)
         if load_weights:
             folder.load_preset(found, {v.path: v for v in backbone.weights})

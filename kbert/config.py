@@ -3,6 +3,8 @@
 import dataclasses
 import warnings
 
+from kbert.strict_json import check_schema, shorten
+
 # Our name: the names that transformers uses for the same function. Its "gelu" is the
 # erf form; Google's code computes the tanh form under that name.
 ACTIVATIONS = {
@@ -42,6 +44,22 @@ _FIXED = {
     "pruned_heads": ({}, None),
     "quantization_config": (None,),
 }
+
+# The most that a model may have: beyond every BERT there is, and small enough that
+# what is computed from a stranger's config.json before its weights are seen is cheap.
+_LIMITS = {
+    "vocabulary_size": 1 << 24,
+    "num_layers": 256,
+    "num_heads": 1024,
+    "hidden_dim": 1 << 16,
+    "intermediate_dim": 1 << 18,
+    "max_sequence_length": 1 << 20,
+    "num_segments": 1 << 16,
+}
+_MAX_LABELS = 10_000
+
+# What the head of a classifier says of itself.
+_HEAD = {"problem_type": (str, None), "id2label": ({...: str}, None)}
 
 # Keys that say nothing about the mathematics of the encoder; those of a head
 # (`id2label`, `problem_type`) are read by the task.
@@ -84,8 +102,9 @@ class BertConfig:
         pad_token_id: the id that fills unused positions.
 
     Raises:
-        ValueError: if a size is not positive, a rate lies outside [0, 1), the
-            activation is unknown, or `hidden_dim` is no multiple of `num_heads`.
+        ValueError: if a size is not positive or beyond any BERT's, a rate lies outside
+            [0, 1), the activation is unknown, or `hidden_dim` is no multiple of
+            `num_heads`.
 
     Example:
     >>> BertConfig(num_layers=2, num_heads=2, hidden_dim=128).intermediate_dim
@@ -109,19 +128,12 @@ class BertConfig:
 
     def __post_init__(self):
         """Checks every value, so that a model is never built from a bad one."""
-        for name in (
-            "vocabulary_size",
-            "num_layers",
-            "num_heads",
-            "hidden_dim",
-            "intermediate_dim",
-            "max_sequence_length",
-            "num_segments",
-        ):
+        for name, limit in _LIMITS.items():
             value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            if type(value) is not int or not 1 <= value <= limit:
                 raise ValueError(
-                    f"`{name}` must be a positive integer. Received: {value!r}."
+                    f"`{name}` must be a positive integer, at most {limit}. "
+                    f"Received: {shorten(repr(value), 200)}."
                 )
         if self.hidden_dim % self.num_heads:
             raise ValueError(
@@ -181,18 +193,20 @@ class BertConfig:
         Raises:
             ValueError: if a key asks for something that is not BERT.
         """
+        _check_head(config)
         for key, allowed in _FIXED.items():
             if key in config and config[key] not in allowed:
                 raise ValueError(
-                    f"config.json asks for {key}={config[key]!r}, which changes the "
-                    "mathematics and which kbert does not compute. It must be "
-                    f"{allowed[0]!r} or absent."
+                    f"config.json asks for {key}={shorten(repr(config[key]), 200)}, "
+                    "which changes the mathematics and which kbert does not compute. "
+                    f"It must be {allowed[0]!r} or absent."
                 )
         unknown = sorted(set(config) - set(_FIXED) - _HARMLESS - set(_KEYS.values()))
         if unknown:
             warnings.warn(
-                f"config.json has keys that kbert does not know and ignores: {unknown}."
-                " If one of them changes the mathematics, the results will differ.",
+                "config.json has keys that kbert does not know and ignores: "
+                f"{shorten(str(unknown))}. If one of them changes the mathematics, the "
+                "results will differ.",
                 stacklevel=2,
             )
         values = {
@@ -216,6 +230,23 @@ class BertConfig:
         config = {theirs: getattr(self, ours) for ours, theirs in _KEYS.items()}
         config["hidden_act"] = ACTIVATIONS[self.activation][0]
         return {"model_type": "bert", "position_embedding_type": "absolute", **config}
+
+
+def _check_head(config: dict) -> None:
+    """Refuses labels of a classifier that are no names of the numbers from 0 on."""
+    check_schema(config, {"architectures": ([str], None)}, "config.json")
+    if "BertForSequenceClassification" not in (config.get("architectures") or ()):
+        return
+    check_schema(config, _HEAD, "config.json")
+    names = config.get("id2label") or {}
+    numbers = {str(number) for number in range(len(names))}
+    distinct = len(set(names.values()) - {""}) == len(names)
+    if len(names) > _MAX_LABELS or set(map(str, names)) != numbers or not distinct:
+        raise ValueError(
+            'config.json must have as id2label the distinct names of "0", "1", … , '
+            f"at most {_MAX_LABELS}. Received: {len(names)}, "
+            f"{shorten(repr(names), 200)}."
+        )
 
 
 def _is_number(value) -> bool:

@@ -1,59 +1,53 @@
-"""Files and folders: names that stay inside, hashes, JSON, a folder replaced whole."""
+"""Files and folders: names that stay inside, hashes, a folder replaced whole."""
 
 import ctypes
 import functools
 import hashlib
-import json
+import itertools
 import os
 import secrets
 import shutil
+import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 
-def read_json(path: Path) -> dict:
-    """Returns the JSON object that a file holds.
-
-    Raises:
-        ValueError: if the file is not UTF-8, not JSON, or not an object.
-    """
-    try:
-        content = json.loads(path.read_bytes().decode("utf-8-sig"))
-    except ValueError as error:  # UnicodeDecodeError and JSONDecodeError are both
-        raise ValueError(
-            f"{path} must hold JSON and may be truncated. Received: {error}."
-        ) from error
-    if not isinstance(content, dict):
-        raise ValueError(
-            f"{path} must hold a JSON object. Received: {type(content).__name__}."
-        )
-    return content
-
-
 def path_inside(folder: Path, filename: str) -> Path:
     """Returns `folder / filename` for a name that stays in the folder.
 
+    Links are followed where they stay in the folder, and from the snapshots of the
+    Hugging Face cache to its blobs, which is how that cache stores files.
+
     Raises:
-        ValueError: if the name or a link under it leaves the folder. The links of
-            the Hugging Face cache, from its snapshots to its blobs, are followed.
+        ValueError: if the name or a link under it leaves the folder, or what is there
+            is no regular file: a folder, a pipe or a device.
     """
     parts = PurePosixPath(filename).parts if isinstance(filename, str) else ()
     escapes = not parts or parts[0] == "/" or ".." in parts
-    if escapes or any(mark in filename for mark in ("\\", ":", "\0")):
+    # Systems take 255 bytes a name and more a path; no preset's file needs as much.
+    odd = escapes or len(filename) > 200 or not filename.isprintable()
+    if odd or any(mark in filename for mark in ("\\", ":")):
         raise ValueError(
             f"A preset's file must lie in its folder {folder}. Received the name: "
-            f"{filename!r}."
+            f"{repr(filename)[:200]}."
         )
     path = folder / filename
     roots = [folder.resolve()]
     if folder.parent.name == "snapshots":
         roots.append(folder.parent.parent.resolve() / "blobs")
-    target = path.resolve()
+    target = Path(os.path.realpath(path))  # `resolve` fails where links form a ring
     if not any(target.is_relative_to(root) for root in roots):
         raise ValueError(
             f"A preset's file must lie in its folder {folder}. Received: {filename!r}, "
             f"a link to {target}. Copy the file into the folder."
+        )
+    if os.path.lexists(path) and not target.is_file():
+        kind = stat.filemode(os.lstat(target).st_mode)[0] if target.exists() else "l"
+        kinds = {"d": "a folder", "p": "a pipe", "l": "a link to nothing"}
+        raise ValueError(
+            f"A preset's file must be a regular file. Received: {path}, "
+            f"{kinds.get(kind, 'a device or a socket')}."
         )
     return path
 
@@ -61,14 +55,22 @@ def path_inside(folder: Path, filename: str) -> Path:
 def sha256(path: Path) -> str:
     """Returns the sha256 of a file in hexadecimal; an unchanged file is read once."""
     state = path.stat()
-    return _sha256_of_state(path, state.st_ino, state.st_size, state.st_mtime_ns)
+    times = (state.st_mtime_ns, state.st_ctime_ns)  # the second cannot be set back
+    return _sha256_of_state(path, state.st_dev, state.st_ino, state.st_size, *times)
 
 
 @functools.lru_cache(maxsize=1024)
-def _sha256_of_state(path: Path, inode: int, size: int, mtime_ns: int) -> str:
+def _sha256_of_state(path: Path, *state: int) -> str:
     """Reads the file; what identifies its state is the key of the cache."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def listing(folder: Path) -> str:
+    """Returns the names in a folder for a message, of many the first twenty."""
+    with os.scandir(folder) as entries:
+        found = sorted(entry.name[:60] for entry in itertools.islice(entries, 21))
+    return f"{found[:20]}{' and more' if len(found) > 20 else ''}"
 
 
 def replace_folder(

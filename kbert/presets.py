@@ -7,9 +7,7 @@ format has no place for. This module handles files, never classes.
 import dataclasses
 import difflib
 import functools
-import hashlib
 import importlib.metadata
-import json
 import os
 import re
 import warnings
@@ -17,12 +15,24 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from kbert import archives, google_release, keras_hub_folder, stale_files
-from kbert.files import path_inside, read_json, replace_folder, sha256
+from kbert.files import listing, path_inside, replace_folder, sha256
+from kbert.strict_json import Required, read_json, read_signed_json, signed_json
 
 METADATA = "kbert.json"
 WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"
 VOCABULARY = "vocab.txt"
+
+_LENGTH = range(3, 1 << 20)
+_SCHEMA = {  # of kbert.json, whose every value anyone can write, digests included
+    Required("files"): {...: str},
+    "preprocessing": {
+        "sequence_length": (_LENGTH, None),
+        "max_sequence_length": _LENGTH,
+        "long_text": ("truncate", "head_tail"),
+        ...: (),
+    },
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +77,7 @@ class Preset:
         if not path.is_file():
             raise FileNotFoundError(
                 f"The preset {self.name!r} must have the file {filename!r}. "
-                f"In {self.folder} there are: {sorted(os.listdir(self.folder))}."
+                f"In {self.folder} there are: {listing(self.folder)}."
             )
         return path
 
@@ -76,36 +86,23 @@ class Preset:
 
         Raises:
             FileNotFoundError: if the preset has no such file.
-            ValueError: if the file is no JSON object.
+            ValueError: if the file is no JSON object, or damaged as in `verify`.
         """
         if filename in self.derived:
             return self.derived[filename]()
-        return read_json(self.path(filename))
+        content = read_json(self.path(filename))
+        self.is_resaved(filename)
+        return content
 
     def metadata(self) -> dict:
         """Returns the content of `kbert.json`, {} where there is none.
 
         Raises:
-            ValueError: if its own digest or its list of files is not as written.
+            ValueError: if a byte of it is not as written, or a value not as it must be.
         """
         if not self.has(METADATA):
             return {}
-        metadata = self.read_json(METADATA)
-        expected = metadata.get("sha256")
-        actual = _own_digest(metadata)
-        if actual != expected:
-            raise ValueError(
-                f"{self.folder / METADATA} has been changed since kbert wrote it. Its "
-                f"sha256 must be {expected!r}. Received: {actual!r}. Save the preset "
-                f"again, or delete {METADATA} to use the folder without it."
-            )
-        files = metadata.get("files")
-        if not isinstance(files, dict):
-            raise ValueError(
-                f'{self.folder / METADATA} must hold an object under "files". '
-                f"Received: {files!r}."
-            )
-        return metadata
+        return read_signed_json(self.path(METADATA), _SCHEMA)
 
     def verify(self) -> None:
         """Compares every file with the hash that `kbert.json` holds.
@@ -118,21 +115,33 @@ class Preset:
             FileNotFoundError: if a listed file is missing.
             ValueError: if a file differs that is not newer than `kbert.json`.
         """
-        resaved = []
-        for filename, expected in self.metadata().get("files", {}).items():
-            path = self.path(filename)
-            actual = sha256(path)
-            if actual == expected:
-                continue
-            if path.stat().st_mtime_ns <= self.path(METADATA).stat().st_mtime_ns:
-                raise ValueError(_hash_message(path, expected, actual))
-            resaved.append(filename)
+        hashes = self.metadata().get("files", {})
+        resaved = [filename for filename in hashes if self.is_resaved(filename, hashes)]
         if resaved:
             _tell_once(
                 f"In the preset {self.name!r} ({self.folder}) {resaved} are newer than "
                 f"{METADATA} and no longer match its hashes: another library has saved "
                 "there. They are used as they are. Save with kbert to renew the hashes."
             )
+
+    def is_resaved(self, filename: str, hashes: Mapping | None = None) -> bool:
+        """Returns whether another library has saved a file since kbert did.
+
+        Args:
+            filename: of the file.
+            hashes: those of all files, where the caller has read them.
+
+        Raises:
+            FileNotFoundError: if it is missing.
+            ValueError: if it differs from what `kbert.json` says and is not newer.
+        """
+        hashes = self.metadata().get("files", {}) if hashes is None else hashes
+        path, expected = self.path(filename), hashes.get(filename)
+        if expected is None or (actual := sha256(path)) == expected:
+            return False
+        if path.stat().st_mtime_ns <= self.path(METADATA).stat().st_mtime_ns:
+            raise ValueError(_hash_message(path, expected, actual))
+        return True
 
     def weights_path(self) -> Path:
         """Returns the file that holds the weights, its hash checked for a built-in.
@@ -152,7 +161,7 @@ class Preset:
             return _installed_weights(self.name, self.metadata().get("sources", []))
         raise FileNotFoundError(
             f"The preset {self.name!r} must have the file {WEIGHTS!r}. In "
-            f"{self.folder} there are: {sorted(os.listdir(self.folder))}. Weights in "
+            f"{self.folder} there are: {listing(self.folder)}. Weights in "
             "other formats must be saved as safetensors first; `load_weights=False` "
             "gives random weights."
         )
@@ -298,21 +307,7 @@ def write_preset(
 
 def metadata_bytes(metadata: dict) -> bytes:
     """Returns the content of a `kbert.json`, with its own digest added."""
-    signed = {**metadata, "sha256": _own_digest(metadata)}
-    return (json.dumps(signed, indent=2, ensure_ascii=False) + "\n").encode()
-
-
-def _own_digest(metadata: dict) -> str:
-    """Returns the sha256 of the canonical JSON of everything but the digest itself."""
-    content = {key: value for key, value in metadata.items() if key != "sha256"}
-    canonical = json.dumps(
-        content,
-        sort_keys=True,
-        separators=(",", ":"),
-        ensure_ascii=False,
-        allow_nan=False,
-    )
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    return signed_json(metadata)
 
 
 def _hash_message(path: Path, expected: str, actual: str) -> str:

@@ -19,7 +19,14 @@ PACKAGE = pathlib.Path(kbert.__file__).resolve().parent
 # A module imports from its own room and from lower rows. The first has number 0. The
 # commands, kbert_cli, lie beside the package: nothing in it imports them.
 ROWS = (
-    {"files", "archives", "google_release", "keras_hub_folder", "stale_files"},
+    {
+        "files",
+        "archives",
+        "google_release",
+        "keras_hub_folder",
+        "stale_files",
+        "strict_json",
+    },
     {"config", "presets", "data", "metrics"},
     {"tokenization"},
     {"preprocessing", "checkpoints"},

@@ -189,6 +189,57 @@ def test_sizes(field, value):
         BertConfig(**{field: value})
 
 
+@pytest.mark.parametrize(
+    ("field", "most"),
+    [
+        ("vocabulary_size", 2**24),
+        ("num_layers", 256),
+        ("num_heads", 1024),
+        ("hidden_dim", 2**16),
+        ("intermediate_dim", 2**18),
+        ("max_sequence_length", 2**20),
+        ("num_segments", 2**16),
+    ],
+)
+def test_sizes_beyond_any_bert(field, most):
+    sizes = {"hidden_dim": 2**16, "num_heads": 1024, field: most}
+    assert getattr(BertConfig(**sizes), field) == most
+    with pytest.raises(ValueError, match=f"`{field}` .*{most}. Received: {most + 1}"):
+        BertConfig(**{field: most + 1})
+
+
+CLASSIFIER = {"architectures": ["BertForSequenceClassification"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "received"),
+    [
+        ({"architectures": "x"}, "architectures a list or null. Received: 'x'"),
+        ({"architectures": [{}]}, r"architectures\[0\] .*Received: {}"),
+        ({**CLASSIFIER, "problem_type": 5}, "problem_type .*Received: 5"),
+        ({**CLASSIFIER, "id2label": ["a"]}, r"id2label .*Received: \['a'\]"),
+        ({**CLASSIFIER, "id2label": {"0": 5}}, "id2label.0 .*Received: 5"),
+        ({**CLASSIFIER, "id2label": {"0": "a", "2": "b"}}, "id2label .*Received: 2,"),
+        ({**CLASSIFIER, "id2label": {"0": "a", "1": "a"}}, "distinct .*Received: 2,"),
+        ({**CLASSIFIER, "id2label": {"0": ""}}, "distinct .*Received: 1,"),
+        (
+            {**CLASSIFIER, "id2label": {str(i): f"L{i}" for i in range(10_001)}},
+            "at most 10000. Received: 10001,",
+        ),
+    ],
+)
+def test_what_a_classifier_cannot_be_called(change, received):
+    with pytest.raises(ValueError, match=f"config.json must have as .*{received}"):
+        BertConfig.from_hugging_face(change)
+
+
+def test_labels_of_other_heads_are_left_alone():
+    names = {"id2label": {"0": "a", "5": "a"}, "architectures": ["BertForQA"]}
+    assert BertConfig.from_hugging_face(names) == BertConfig()
+    numbered = {**CLASSIFIER, "id2label": {0: "a", 1: "b"}}  # not yet through JSON
+    assert BertConfig.from_hugging_face(numbered) == BertConfig()
+
+
 def test_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         BertConfig().num_layers = 3

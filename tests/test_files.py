@@ -1,8 +1,10 @@
 import os
+import pathlib
 import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -31,32 +33,6 @@ def old(tmp_path):
     (folder / "README.md").write_text("mine")
     (folder / "notes" / "a.txt").write_text("mine too")
     return folder
-
-
-# --- read_json ---------------------------------------------------------------------
-
-
-def test_read_json(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_bytes(b'\xef\xbb\xbf{"a": "\xc3\xa9"}')
-    assert files.read_json(path) == {"a": "é"}
-
-
-@pytest.mark.parametrize(
-    ("content", "received"),
-    [
-        (b'{"a": 1, "b"', "line 1 column 13"),
-        (b"", "line 1 column 1"),
-        (b'{"a": "\xff"}', "0xff in position 7"),
-        (b"[1]", "Received: list"),
-        (b"null", "Received: NoneType"),
-    ],
-)
-def test_what_is_no_json_object_is_refused(tmp_path, content, received):
-    path = tmp_path / "a.json"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=f"a.json must hold .*{received}"):
-        files.read_json(path)
 
 
 # --- path_inside -------------------------------------------------------------------
@@ -104,6 +80,31 @@ def test_the_links_of_the_hugging_face_cache_are_followed(tmp_path):
         files.path_inside(folder, "leaves")
 
 
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (pathlib.Path.mkdir, "a folder"),
+        (os.mkfifo, "a pipe"),
+        (lambda path: path.symlink_to("absent"), "a link to nothing"),
+        (lambda path: path.symlink_to(path.name), "a link to nothing"),
+    ],
+)
+def test_what_is_no_file_is_refused_unopened(tmp_path, make, kind):
+    make(tmp_path / "a.json")
+    with pytest.raises(ValueError, match=f"regular file. Received: .*a.json, {kind}"):
+        files.path_inside(tmp_path, "a.json")
+
+
+def test_names_for_a_message(tmp_path):
+    (tmp_path / "b").touch()
+    (tmp_path / "a").touch()
+    assert files.listing(tmp_path) == "['a', 'b']"
+    for number in range(30):
+        (tmp_path / f"{number}{'x' * 100}").touch()
+    told = files.listing(tmp_path)
+    assert told.endswith("'] and more") and len(told) < 1500
+
+
 # --- sha256 ------------------------------------------------------------------------
 
 
@@ -117,15 +118,22 @@ def test_sha256(tmp_path):
     assert files.sha256(path) != expected
 
 
-def test_an_unchanged_file_is_read_once(tmp_path):
+def test_an_unchanged_file_is_read_once(tmp_path, monkeypatch):
+    path = tmp_path / "a"
+    path.write_bytes(b"abc")
+    first = files.sha256(path)
+    monkeypatch.setattr(files.hashlib, "file_digest", lambda *_: pytest.fail("read"))
+    assert files.sha256(path) == first
+
+
+def test_a_file_that_looks_unchanged_is_read_again(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"abc")
     state = path.stat()
     first = files.sha256(path)
+    time.sleep(0.02)  # the system's clock of changes ticks every few milliseconds
     path.write_bytes(b"xyz")  # the same inode and size, and now the same time
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
-    assert files.sha256(path) == first
-    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns + 1))
     assert files.sha256(path) != first
 
 

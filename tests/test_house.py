@@ -97,6 +97,6 @@ def test_public_names_fit_a_screen_without_code():
 
 def test_tests_mirror_kbert():
     rooms = {path.stem for path in house.PACKAGE.iterdir()}
-    allowed = rooms | {"goldens", "examples", "benchmarks", "scripts"}
+    allowed = rooms | {"goldens", "safety", "examples", "benchmarks", "scripts"}
     folders = {path.name for path in (PROJECT / "tests").iterdir() if path.is_dir()}
     assert folders - {"__pycache__"} <= allowed

@@ -4,7 +4,6 @@ A folder of another format is read by the module of that format.
 """
 
 import dataclasses
-import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,13 @@ import safetensors.numpy
 from kbert.checkpoints import assigning, google, keras_hub, names
 from kbert.checkpoints.assigning import Format, LoadReport
 from kbert.config import BertConfig
-from kbert.files import path_inside, read_json
+from kbert.files import path_inside
 from kbert.presets import Preset
+from kbert.strict_json import check_schema, parse_json, read_json, shorten
 
+# BERT-large's header takes 50,000 bytes. Pickles and other files begin with 8 bytes
+# that stand for far more.
+MAX_HEADER_BYTES = 1 << 22
 _FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 # Tensors of transformers' BERTs without a row in the table: buffers of old versions,
@@ -61,20 +64,20 @@ class StoredArray:
     data: np.ndarray
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
-        """Returns the array as float32, or as `dtype`.
+        """Returns the array as float32, or as `dtype`; raises as `check_dtype`."""
+        self.check_dtype()
+        array = self.data.view(_FLOATS[self.dtype])
+        if self.dtype == "BF16":  # the upper half of a float32
+            array = (array.astype("<u4") << 16).view("<f4")
+        return array.reshape(self.shape).astype(dtype or np.float32)
 
-        Raises:
-            ValueError: if the file holds no floating-point numbers.
-        """
+    def check_dtype(self) -> None:
+        """Raises ValueError if the file holds no floating-point numbers there."""
         if self.dtype not in _FLOATS:
             raise ValueError(
                 f"A weight must be stored as one of {sorted(_FLOATS)}. "
                 f"Received: {self.dtype} for {self.where}."
             )
-        array = self.data.view(_FLOATS[self.dtype])
-        if self.dtype == "BF16":  # the upper half of a float32
-            array = (array.astype("<u4") << 16).view("<f4")
-        return array.reshape(self.shape).astype(dtype or np.float32)
 
 
 def read_weights(path: Path) -> dict[str, StoredArray]:
@@ -88,16 +91,16 @@ def read_weights(path: Path) -> dict[str, StoredArray]:
         was there when it was opened.
 
     Raises:
+        FileNotFoundError: if an index names a file that is not there.
         ValueError: if a file is truncated or no safetensors file, or an index names a
             file outside the folder or does not list what the files hold.
     """
     if path.suffix != ".json":
         return _read_file(path)
     listed = read_json(path).get("weight_map")
-    if not isinstance(listed, dict):
-        raise ValueError(f"{path} must have a weight_map. Received: {listed!r}.")
+    check_schema({"weight_map": listed}, {"weight_map": {...: str}}, str(path))
     arrays = {}
-    for filename in sorted(set(listed.values()), key=str):
+    for filename in sorted(set(listed.values())):
         for name, array in _read_file(path_inside(path.parent, filename)).items():
             if listed.get(name) != filename:
                 raise ValueError(
@@ -219,6 +222,11 @@ def check_vocabulary(vocabulary_size: int, config: BertConfig) -> None:
 
 def _read_file(path: Path) -> dict[str, StoredArray]:
     """Opens one safetensors file; its layout is checked by the format's own library."""
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"The weights must lie in {path}, and no file is there."
+        )
+    header = _read_header(path)
     try:
         with safetensors.safe_open(path, framework="numpy"):
             data = np.asarray(np.memmap(path, np.uint8, mode="r"))
@@ -226,10 +234,9 @@ def _read_file(path: Path) -> dict[str, StoredArray]:
         raise ValueError(
             f"{path} must be a whole safetensors file; it is truncated or damaged. "
             f"Received: {path.stat().st_size} bytes, of which safetensors says: "
-            f"{error}."
+            f"{shorten(str(error), 500)}."
         ) from error
     start = 8 + int.from_bytes(data[:8].tobytes(), "little")
-    header = json.loads(data[8:start].tobytes())
     header.pop("__metadata__", None)
     arrays = {}
     for name, entry in header.items():
@@ -241,6 +248,24 @@ def _read_file(path: Path) -> dict[str, StoredArray]:
             data[start + begin : start + end],
         )
     return arrays
+
+
+def _read_header(path: Path) -> dict:
+    """Returns a file's header: JSON, behind its own length in 8 bytes.
+
+    It is read before the format's library reads it, which takes what is no strict
+    JSON, and headers of 100 MB.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if size < 8 or length > min(size - 8, MAX_HEADER_BYTES):
+            raise ValueError(
+                f"{path} must be a whole safetensors file, with a header of at most "
+                f"{MAX_HEADER_BYTES} bytes. Received: {size} bytes, whose first 8 say "
+                f"that the header has {length}: it is truncated, or in another format."
+            )
+        return parse_json(file.read(length), f"The header of {path}")
 
 
 def _full_name(stored: str) -> str:

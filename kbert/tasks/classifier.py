@@ -296,7 +296,10 @@ class BertClassifier(BertTask):
             A `BertClassifier`.
         """
         parts = saving.read_parts(
-            preset, sequence_length=sequence_length, long_text=long_text
+            preset,
+            load_weights=load_weights,
+            sequence_length=sequence_length,
+            long_text=long_text,
         )
         saved = _saved_head(parts.config)
         asked = _asked_head(saved, labels, num_classes, problem)

@@ -10,10 +10,12 @@ import keras
 
 import kbert.checkpoints.folder as checkpoint
 from kbert import presets
+from kbert.checkpoints import sizes
 from kbert.config import BertConfig
 from kbert.export import saved_model
 from kbert.export.child_process import export_in_child
 from kbert.preprocessing.preprocessor import BertPreprocessor
+from kbert.strict_json import errors_naming
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,22 +35,28 @@ class PresetParts:
     preprocessor: BertPreprocessor
 
 
-def read_parts(spec, *, sequence_length=None, long_text=None) -> PresetParts:
+def read_parts(
+    spec, *, load_weights, sequence_length=None, long_text=None
+) -> PresetParts:
     """Reads all of a preset but its weights.
 
     Args:
         spec: a built-in name or a folder.
+        load_weights: whether its weights are needed; then their sizes are compared.
         sequence_length: longest text in tokens; None for what the preset says.
         long_text: "truncate" or "head_tail"; None for what the preset says.
     """
     preset = presets.find_preset(spec)
-    config = preset.read_json("config.json")
-    architecture = BertConfig.from_hugging_face(config)
     asked = {"sequence_length": sequence_length, "long_text": long_text}
-    preprocessor = BertPreprocessor.from_preset(
-        spec, **{key: value for key, value in asked.items() if value is not None}
-    )
-    check_preprocessor(preprocessor, architecture)
+    with errors_naming(preset.folder):
+        config = preset.read_json("config.json")
+        architecture = BertConfig.from_hugging_face(config)
+        if load_weights:
+            sizes.check_preset(preset, architecture)
+        preprocessor = BertPreprocessor.from_preset(
+            spec, **{key: value for key, value in asked.items() if value is not None}
+        )
+        check_preprocessor(preprocessor, architecture)
     return PresetParts(preset, config, architecture, preprocessor)
 
 

@@ -9,8 +9,10 @@ import json
 from collections.abc import Sequence
 
 from kbert.presets import Preset
+from kbert.strict_json import Required, check_schema
 from kbert.tokenization.vocabulary import (
     SPECIAL_TOKENS,
+    check_lengths,
     read_vocabulary,
     write_vocabulary,
 )
@@ -28,6 +30,36 @@ _OPTIONS = {
     "split_on_cjk": ("tokenize_chinese_chars", "handle_chinese_chars"),
 }
 _EXTRA_KEYS = ("additional_special_tokens", "extra_special_tokens")
+
+# What the files must look like before any of it is used.
+_ID = range(1 << 24)
+_SWITCH = (bool, None)
+_ADDED_TOKEN = {Required("content"): str, "special": bool}
+_SPELLING = (str, {Required("content"): str})
+_CONFIG_SCHEMA = {
+    **dict.fromkeys((key for key, _ in _OPTIONS.values()), _SWITCH),
+    **{f"{role}_token": (*_SPELLING, None) for role in SPECIAL_TOKENS},
+    **dict.fromkeys(_EXTRA_KEYS, ([_SPELLING], {...: _SPELLING}, None)),
+    "split_special_tokens": _SWITCH,
+    "added_tokens_decoder": {...: _ADDED_TOKEN},
+}
+_SECTIONS_SCHEMA = dict.fromkeys(("model", "normalizer", "pre_tokenizer"), ({}, None))
+_FAST_SCHEMA = {
+    "added_tokens": [{Required("id"): _ID, **_ADDED_TOKEN}],
+    "normalizer": dict.fromkeys((key for _, key in _OPTIONS.values()), _SWITCH),
+    "model": {"unk_token": str, "max_input_chars_per_word": range(1, 1 << 20)},
+    "post_processor": (
+        {
+            "cls": [(str, int)],
+            "sep": [(str, int)],
+            "single": [{"SpecialToken": {Required("id"): str}}],
+        },
+        None,
+    ),
+}
+# Ids that no piece has; checkpoints have a few where tokens were taken out.
+_MAX_FREE_IDS = 10_000
+_MAX_SPECIAL_TOKENS = 10_000
 
 
 def write_tokenizer(config: dict, model_max_length: int | None) -> dict[str, bytes]:
@@ -82,11 +114,13 @@ def read_tokenizer(preset: Preset) -> dict:
             Google's code does it cannot do.
     """
     options = preset.read_json(CONFIG) if preset.has(CONFIG) else {}
+    check_schema(options, _CONFIG_SCHEMA, f"{CONFIG} of {preset.folder}")
     fast = preset.read_json(FAST) if preset.has(FAST) else {}
     if fast:
         _check_fast(fast, preset)
     if preset.has(VOCABULARY) or not fast:
         vocabulary = read_vocabulary(preset.path(VOCABULARY))
+        preset.is_resaved(VOCABULARY)  # or it is damaged
     else:
         vocabulary = _by_id(fast["model"]["vocab"], f"{FAST} of {preset.folder}")
     vocabulary, added = _add_tokens(vocabulary, options, fast, preset)
@@ -101,6 +135,11 @@ def read_tokenizer(preset: Preset) -> dict:
     special_tokens = _special_tokens(options, fast)
     known = {*special_tokens.values(), *SPECIAL_TOKENS.values()}
     extra = [token for token in dict.fromkeys(extra + added) if token not in known]
+    if len(extra) > _MAX_SPECIAL_TOKENS:
+        raise ValueError(
+            f"A tokenizer must have at most {_MAX_SPECIAL_TOKENS} special tokens. "
+            f"Received: {len(extra)} in {preset.folder}."
+        )
     model = fast.get("model", {})
     return {
         **arguments,
@@ -170,6 +209,8 @@ def _special(token: str, segment: int) -> dict:
 
 def _check_fast(fast: dict, preset: Preset) -> None:
     """Refuses a tokenizer.json that does not describe a BERT tokenizer."""
+    where = f"{FAST} of {preset.folder}"
+    check_schema(fast, _SECTIONS_SCHEMA, where)
     expected = {
         ("model", "type"): "WordPiece",
         ("model", "continuing_subword_prefix"): "##",
@@ -190,6 +231,8 @@ def _check_fast(fast: dict, preset: Preset) -> None:
             f"{FAST} must have the pieces in model.vocab. Received: "
             f"{type(vocabulary).__name__} in {preset.folder}."
         )
+    check_schema(fast, _FAST_SCHEMA, where)
+    _check_ids(vocabulary, where)
     if preset.has(VOCABULARY):
         pieces = dict.fromkeys(read_vocabulary(preset.path(VOCABULARY)))
         different = sorted(set(pieces) ^ set(vocabulary))
@@ -198,6 +241,19 @@ def _check_fast(fast: dict, preset: Preset) -> None:
                 f"{VOCABULARY} and {FAST} must hold the same pieces. Received: "
                 f"{len(different)} that only one of them holds, such as "
                 f"{different[:5]}, in {preset.folder}. Remove the outdated file."
+            )
+
+
+def _check_ids(ids: dict[str, int], where: str) -> None:
+    """Refuses ids that are no numbers from 0 on, with few left out."""
+    check_lengths(ids, where)
+    limit = len(ids) + _MAX_FREE_IDS
+    for piece, index in ids.items():
+        if type(index) is not int or not 0 <= index < limit:
+            raise ValueError(
+                f"The id of a piece must be an integer from 0 to {limit - 1}, where "
+                f"there are {len(ids)} pieces. Received: {str(index)[:80]} for "
+                f"{piece!r} in {where}."
             )
 
 
@@ -224,9 +280,16 @@ def _add_tokens(
     """
     tokens = {token["id"]: token for token in fast.get("added_tokens", ())}
     for index, token in options.get("added_tokens_decoder", {}).items():
+        if not (index.isascii() and index.isdecimal() and len(index) < 9):
+            raise ValueError(
+                f"{CONFIG} must have ids as keys of added_tokens_decoder. Received: "
+                f"{index[:80]!r} in {preset.folder}."
+            )
         tokens[int(index)] = token
     if preset.has(ADDED):
-        for content, index in preset.read_json(ADDED).items():
+        added = preset.read_json(ADDED)
+        check_schema(added, {...: _ID}, f"{ADDED} of {preset.folder}")
+        for content, index in added.items():
             tokens.setdefault(index, {"content": content, "special": True})
     vocabulary = list(vocabulary)
     for index, token in sorted(tokens.items()):
@@ -256,7 +319,7 @@ def _special_tokens(options: dict, fast: dict) -> dict[str, str]:
         spellings["unk"] = fast["model"].get("unk_token", SPECIAL_TOKENS["unk"])
         processor = fast.get("post_processor") or {}
         for role in ("cls", "sep"):
-            if role in processor:  # BertProcessing: [token, id]
+            if processor.get(role):  # BertProcessing: [token, id]
                 spellings[role] = processor[role][0]
         template = [
             part["SpecialToken"]["id"]

@@ -3,7 +3,7 @@
 import os
 import pathlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 SPECIAL_TOKENS = {
     "unk": "[UNK]",
@@ -15,6 +15,12 @@ SPECIAL_TOKENS = {
 """The spellings in Google's vocabularies, by the names that kbert gives the roles."""
 
 _NUM_SHOWN = 5
+
+# The largest of a BERT, LaBSE's, has 501,153 pieces in 5 MB. The longest word that
+# Google's code cuts has 200 characters.
+MAX_BYTES = 1 << 24
+MAX_PIECES = 1 << 20
+MAX_PIECE_LENGTH = 1000
 
 
 def read_vocabulary(path: str | os.PathLike) -> list[str]:
@@ -28,13 +34,18 @@ def read_vocabulary(path: str | os.PathLike) -> list[str]:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if the file is empty or not UTF-8.
+        ValueError: if the file is empty, not UTF-8, or larger than any BERT's.
     """
     path = pathlib.Path(path)
     if not path.is_file():
         raise FileNotFoundError(
             "`vocabulary` must be a list of pieces or the path of a vocab.txt. "
             f"Received: {str(path)!r}, and there is no such file."
+        )
+    if path.stat().st_size > MAX_BYTES:
+        raise ValueError(
+            f"A vocabulary must have at most {MAX_BYTES} bytes. Received: {path} of "
+            f"{path.stat().st_size} bytes."
         )
     return parse_vocabulary(path.read_bytes(), str(path))
 
@@ -56,7 +67,8 @@ def parse_vocabulary(data: bytes, name: str) -> list[str]:
         The pieces in the order of their ids.
 
     Raises:
-        ValueError: if there is no piece, or a byte that is not UTF-8.
+        ValueError: if there is no piece, a byte that is not UTF-8, or more or longer
+            pieces than any BERT's.
 
     Example:
     >>> parse_vocabulary(b"[PAD]\r\n[UNK]\r\nthe\r\n", "vocab.txt")
@@ -70,6 +82,12 @@ def parse_vocabulary(data: bytes, name: str) -> list[str]:
             f"0x{data[error.start]:02x} at position {error.start}; "
             "save it again as UTF-8."
         ) from error
+    lines = data.count(b"\n")
+    if lines > MAX_PIECES:
+        raise ValueError(
+            f"A vocabulary must have at most {MAX_PIECES} pieces. Received: {name} of "
+            f"{lines} lines."
+        )
     pieces = [line.strip(" \t\r") for line in text.split("\n")]
     while pieces and not pieces[-1]:
         pieces.pop()
@@ -78,7 +96,26 @@ def parse_vocabulary(data: bytes, name: str) -> list[str]:
             f"A vocabulary must hold at least the special tokens. Received: {name} "
             f"of {len(data)} bytes, without a single piece."
         )
+    check_lengths(pieces, name)
     return pieces
+
+
+def check_lengths(pieces: Iterable[str], name: str) -> None:
+    """Refuses pieces from a file that are too long to be any.
+
+    Args:
+        pieces: the pieces.
+        name: how errors call the file.
+
+    Raises:
+        ValueError: naming the longest.
+    """
+    longest = max(pieces, key=len)
+    if len(longest) > MAX_PIECE_LENGTH:
+        raise ValueError(
+            f"A piece of a vocabulary must have at most {MAX_PIECE_LENGTH} characters. "
+            f"Received: {name} with one of {len(longest)}: {longest[:40]!r}…"
+        )
 
 
 def write_vocabulary(vocabulary: Sequence[str]) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from kbert import presets
+from kbert.strict_json import errors_naming
 from kbert.tokenization import files
 from kbert.tokenization.encoding import Encoding, WordsEncoding, as_text
 from kbert.tokenization.executor import WordPieceExecutor
@@ -301,7 +302,8 @@ class BertTokenizer:
     @classmethod
     def from_files(cls, preset: presets.Preset) -> "BertTokenizer":
         """Reads the tokenizer in a preset (see `files.read_tokenizer`)."""
-        return cls(**files.read_tokenizer(preset))
+        with errors_naming(preset.folder):
+            return cls(**files.read_tokenizer(preset))
 
     def to_files(self, model_max_length: int | None = None) -> dict[str, bytes]:
         """Returns the files of a preset that hold this tokenizer.

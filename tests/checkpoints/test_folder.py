@@ -318,7 +318,7 @@ def test_an_index_that_lies_is_refused(tmp_path, model, change, received):
 def test_an_index_without_a_map_is_refused(tmp_path):
     path = tmp_path / "model.safetensors.index.json"
     path.write_text('{"weight_map": ["a"]}')
-    with pytest.raises(ValueError, match=r"weight_map. Received: \['a'\]"):
+    with pytest.raises(ValueError, match=r"weight_map an object. Received: \['a'\]"):
         folder.read_weights(path)
 
 

@@ -171,6 +171,7 @@ def test_found_where_the_code_is_installed(tmp_path):
         "google_release",
         "keras_hub_folder",
         "stale_files",
+        "strict_json",
     ):
         shutil.copy(source / f"{name}.py", package)
     shutil.copytree(presets._presets_directory(), package / "_presets")

@@ -42,6 +42,32 @@ def test_truncated_json(saved):
         saved.read_json("config.json")
 
 
+def test_reading_json_compares_its_hash(saved):
+    path = saved.path("config.json")
+    path.write_bytes(b'{"vocab_size": 6}')
+    age(saved, "config.json", 1)  # another library's, which `verify` tells
+    assert saved.read_json("config.json") == {"vocab_size": 6}
+    age(saved, "config.json", 0)
+    with pytest.raises(ValueError, match="config.json is not the file"):
+        saved.read_json("config.json")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "received"),
+    [
+        ({"preprocessing": {"dtype": "x"}}, "preprocessing.dtype nothing, .*'x'"),
+        ({"preprocessing": {"sequence_length": 2}}, "sequence_length .* Received: 2"),
+        ({"preprocessing": {"long_text": "x"}}, "long_text .* Received: 'x'"),
+        ({"files": {"config.json": None}}, "files.config.json .* Received: None"),
+    ],
+)
+def test_metadata_with_values_that_mean_nothing(saved, metadata, received):
+    content = presets.metadata_bytes({"files": {}, **metadata})
+    saved.path("kbert.json").write_bytes(content)
+    with pytest.raises(ValueError, match=f"kbert.json must have as .*{received}"):
+        saved.metadata()
+
+
 def test_metadata(saved, tmp_path):
     metadata = saved.metadata()
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in FILES.items()}
@@ -79,7 +105,7 @@ def test_changed_metadata(saved, change, received):
 def test_metadata_without_a_list_of_files(saved, files):
     content = presets.metadata_bytes({"files": files})
     saved.path("kbert.json").write_bytes(content)
-    with pytest.raises(ValueError, match="kbert.json must hold an object") as error:
+    with pytest.raises(ValueError, match="kbert.json must have as files") as error:
         saved.verify()
     assert f"Received: {files!r}" in str(error.value)
 

@@ -35,6 +35,26 @@ def test_spellings_of_the_same_file(data):
     assert parse_vocabulary(data, "vocab.txt") == ["[PAD]", "[UNK]", "the"]
 
 
+@pytest.mark.parametrize(
+    ("data", "received"),
+    [
+        (b"[PAD]\n" + b"x" * 1001, "1000 characters. Received: v.txt with one of 1001"),
+        (b"a\n" * 1_048_577, "1048576 pieces. Received: v.txt of 1048577 lines"),
+    ],
+)
+def test_what_is_larger_than_any_vocabulary(data, received):
+    with pytest.raises(ValueError, match=received):
+        parse_vocabulary(data, "v.txt")
+
+
+def test_a_large_file_is_not_read(tmp_path):
+    path = tmp_path / "vocab.txt"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(ValueError, match="vocab.txt of 1099511627776 bytes"):
+        read_vocabulary(path)
+
+
 def test_blank_lines_and_duplicates_keep_the_numbering(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_bytes(write_vocabulary([*SPECIALS, "the", "", "fox", "the", "ox"]))
