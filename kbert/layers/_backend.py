@@ -94,7 +94,10 @@ def kept(shape, rate, seed):
 
     count = tf.reduce_prod(shape)
     words = tf.random.stateless_uniform(
-        [(count + 1) // 2], tf.cast(seed, "int32"), None, None, "int32"
+        tf.reshape((count + 1) // 2, [1]),
+        tf.cast(seed, "int32"),
+        minval=None,  # pyright: ignore[reportArgumentType]  (of every value)
+        dtype="int32",
     )
     shorts = tf.reshape(tf.bitcast(words, "int16"), [-1])[:count]
     least = tf.constant(round(rate * 2**16) - 2**15, "int16")
