@@ -97,7 +97,7 @@ def read_weights(path: Path) -> dict[str, StoredArray]:
     """
     if path.suffix != ".json":
         return _read_file(path)
-    listed = read_json(path).get("weight_map")
+    listed: Any = read_json(path).get("weight_map")
     check_schema({"weight_map": listed}, {"weight_map": {...: str}}, str(path))
     arrays = {}
     for filename in sorted(set(listed.values())):
