@@ -75,10 +75,11 @@ $(BACKENDS:%=.venv-%/ready): .venv-%/ready: $(VERSIONS) requirements/models.txt
 	touch $@
 
 # Export from JAX and torch is tested where TensorFlow is installed beside them, and so
-# are KerasHub's presets.
-.venv-tensorflow/peers: .venv-tensorflow/ready requirements/bench.txt
+# are the formats of KerasHub and of Google, by their own code.
+.venv-tensorflow/peers: .venv-tensorflow/ready $(wildcard requirements/*.txt)
 	.venv-tensorflow/bin/python $(PINNED) --constraint requirements/bench.txt \
 	    jax torch keras-hub
+	.venv-tensorflow/bin/python $(DATA) requirements/oracles.txt
 	touch $@
 
 .venv-tensorflow/demo: .venv-tensorflow/ready requirements/demo.txt

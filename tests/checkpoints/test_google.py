@@ -1,39 +1,19 @@
-"""Google's checkpoints on every backend, with TensorFlow installed and without."""
+"""What is said where TensorFlow, which reads Google's checkpoints, is not installed."""
 
 import sys
 
-import keras
-import numpy as np
 import pytest
 
-import kbert
 from kbert import presets
 from kbert.checkpoints import folder, google
 from kbert.config import BertConfig
 from kbert.tokenization import BertTokenizer
-from tests import random_bert, tiny
+from tests import tiny
 
 
 @pytest.fixture
 def no_tensorflow(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow", None)
-
-
-def arrays_of(backbone):
-    return {w.path: keras.ops.convert_to_numpy(w) for w in backbone.weights}
-
-
-def test_there_and_back_is_bit_equal(tmp_path):
-    pytest.importorskip("tensorflow", reason="it reads and writes the files")
-    sizes = {"vocabulary_size": len(tiny.VOCABULARY), "layer_norm_epsilon": 1e-12}
-    backbone = random_bert.make(**sizes)
-    expected = arrays_of(backbone)
-    tokenizer = BertTokenizer(tiny.VOCABULARY)
-    google.write_checkpoint(tmp_path / "x", expected, backbone.config, tokenizer)
-    again = kbert.BertBackbone.from_preset(tmp_path / "x")
-    assert again.config == backbone.config
-    for path, array in arrays_of(again).items():
-        np.testing.assert_array_equal(array, expected[path])
 
 
 def test_reading_asks_for_tensorflow(no_tensorflow, model, tmp_path):

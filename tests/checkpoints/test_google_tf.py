@@ -98,6 +98,15 @@ def test_an_oracle_of_another_gelu_is_noticed(tmp_path):
 # --- there and back ----------------------------------------------------------------
 
 
+def test_there_and_back_is_bit_equal(backbone, tmp_path):
+    expected = arrays_of(backbone)
+    google.write_checkpoint(tmp_path / "x", expected, backbone.config, TOKENIZER)
+    again = kbert.BertBackbone.from_preset(tmp_path / "x")
+    assert again.config == backbone.config
+    for path, array in arrays_of(again).items():
+        np.testing.assert_array_equal(array, expected[path])
+
+
 def test_the_files_are_googles(backbone, tmp_path):
     path = written(tmp_path / "model", backbone)
     assert {file.name for file in path.iterdir()} == {
