@@ -26,7 +26,8 @@ def dropped(layer, x, training, seed=None):
         x: a tensor.
         training: whether to drop.
         seed: what `layer.seed_generator.next()` returned, to draw the mask that it
-            determines; None to draw a new one.
+            determines; None to draw a new one. On torch its own generator determines
+            it, which torch sets back where it computes something again.
     """
     if not training or layer.rate == 0:
         return x
