@@ -25,6 +25,7 @@ _SIZES = {
 }
 # What KerasHub's BertBackbone computes with, whatever its configuration.
 _FIXED = {"hidden_act": "gelu_new", "layer_norm_eps": 1e-12, "initializer_range": 0.02}
+_MOST_CLASSES = 10_000
 _DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
 
@@ -83,10 +84,10 @@ def to_transformers(backbone: Mapping, task: Mapping) -> dict:
         return {**found, "architectures": ["BertModel"]}
     head = _object(task, TASK)
     classes = head.get("num_classes")
-    if isinstance(classes, bool) or not isinstance(classes, int) or classes < 1:
+    if type(classes) is not int or not 1 <= classes <= _MOST_CLASSES:
         raise ValueError(
-            f"{TASK} of a BertTextClassifier must hold a positive num_classes. "
-            f"Received: {classes!r}."
+            f"{TASK} of a BertTextClassifier must hold a num_classes from 1 to "
+            f"{_MOST_CLASSES}. Received: {classes!r}."
         )
     dropout = head.get("dropout", 0.1)
     return {

@@ -53,8 +53,8 @@ def gelu(x, training):
     """Returns x times the normal distribution function of x, by erf.
 
     Keras takes erfc, which keeps the digits of tiny results and which TensorFlow fuses
-    with a dense layer, but which neither TensorFlow nor XLA has vectorised: alone it
-    costs some five times as much as erf.
+    with a dense layer. Alone it costs twice as much as erf on JAX, and with its
+    gradient four times as much on TensorFlow.
 
     Args:
         x: float tensor.

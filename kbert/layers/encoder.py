@@ -127,8 +127,8 @@ class BertEncoderLayer(keras.layers.Layer):
     def _encode(self, x, mask, training, seeds, select):
         """Encodes with seeds drawn before: of the attention, then of the two sums.
 
-        Calls its layers' `call`: what Keras does around it would cost torch a
-        twentieth of a forward pass, and TensorFlow half of the time to trace.
+        Calls its layers' `call`: what Keras does around it costs torch time at every
+        step, and TensorFlow and JAX when they trace.
         """
         first, second = seeds[-2:] if self.dropout > 0 and seeds else (None, None)
         own = seeds[0] if self.attention.dropout > 0 and seeds else None

@@ -165,3 +165,10 @@ def test_nothing_is_written_over(classifier, folder):
             folder, {}, classifier.backbone.config, classifier.preprocessor.tokenizer
         )
     assert pathlib.Path(folder, "task.json").exists()
+
+
+@pytest.mark.parametrize("classes", [0, 10**12, True, "3", None])
+def test_numbers_of_classes_that_are_none_are_refused(folder, classes):
+    change(folder / "task.json", "num_classes", classes)
+    with pytest.raises(ValueError, match=f"num_classes.*Received: {classes!r}"):
+        kbert.BertClassifier.from_preset(folder)
