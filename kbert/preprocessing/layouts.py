@@ -109,11 +109,16 @@ class PackedRows:
         width: positions of a row.
         shape_price: what a number of rows costs in positions of an epoch, since a
             program is compiled for it; 0 where nothing is compiled.
+        narrow: in the order "alike", the width of the rows without a text that is
+            longer; they are batches of their own. None for all rows in one width.
     """
 
-    def __init__(self, width: int, shape_price: float = 0.0):
+    def __init__(
+        self, width: int, shape_price: float = 0.0, narrow: int | None = None
+    ):
         self.width = width
         self.shape_price = shape_price
+        self.narrow = narrow
         self._row_counts: list[int] = []
 
     def plan(self, lengths, batch_size, order, rng) -> list[Planned]:
@@ -149,13 +154,29 @@ class PackedRows:
         return needed
 
     def _alike(self, lengths, batch_size):
-        """Packs all texts at once, into batches of one shape.
+        """Packs all texts at once, into batches of one shape, or of one for each width.
 
         Rows may stay empty. Where a batch has fewer texts than another, some are
         listed again, in their own place.
         """
+        tokens = batch_size * lengths.mean()  # of a batch
         everything = best_fit(lengths, self.width)
-        num_rows = max(1, round(batch_size * lengths.mean() / self.width))
+        if self.narrow is None:
+            return self._one_shape(np.arange(len(lengths)), everything, tokens)
+        # Long texts are placed first: theirs are the first rows.
+        last_wide = everything.rows[lengths > self.narrow].max(initial=-1)
+        is_wide = everything.rows <= last_wide
+        planned = []
+        for chosen, width in ((is_wide, self.width), (~is_wide, self.narrow)):
+            texts = chosen.nonzero()[0]
+            if len(texts):
+                placement = best_fit(lengths[texts], width)
+                planned += self._one_shape(texts, placement, tokens)
+        return _with_unlike_beginning(planned)
+
+    def _one_shape(self, texts, everything, tokens):
+        """Deals the rows of a `Placement` of texts out to batches of about so much."""
+        num_rows = max(1, round(tokens / everything.width))
         if everything.num_rows < num_rows:
             num_rows = min(num_rows, _rounded(everything.num_rows, self.shape_price))
         count = -(-everything.num_rows // num_rows)
@@ -169,7 +190,7 @@ class PackedRows:
         most = _rounded(max(map(len, parts)), self.shape_price)
         parts = [np.pad(part, (0, most - len(part)), mode="wrap") for part in parts]
         return [
-            Planned(part, everything.select(part, row_of[part], num_rows))
+            Planned(texts[part], everything.select(part, row_of[part], num_rows))
             for part in parts
         ]
 
@@ -234,9 +255,13 @@ def choose_layout(
 
     tried = {full, *(w for w in _WIDTHS if full < w <= max_width)}
     best = min((PackedRows(width, shape_price) for width in sorted(tried)), key=cost)
+    if order == "alike":
+        narrower = (width for width in _WIDTHS if width < best.width)
+        in_two = (PackedRows(best.width, shape_price, width) for width in narrower)
+        best = min((best, *in_two), key=cost)
     if rows == "auto" and cost(single) <= cost(best):
         return single
-    return PackedRows(best.width, shape_price)
+    return PackedRows(best.width, shape_price, best.narrow)
 
 
 def check_order(order) -> None:

@@ -74,6 +74,16 @@ def test_attention_over_wide_rows_is_weighed():
     assert choose(**five, hidden_dim=100_000).width == 512
 
 
+def test_long_texts_have_rows_of_their_own_where_all_is_predicted():
+    outlier = {"lengths": [*RAGGED, 500], "rows": "packed", "hidden_dim": 384}
+    layout = choose(**outlier, order="alike", shape_price=1.0)
+    assert layout.width >= 500
+    assert layout.narrow < 200
+    assert choose(**outlier, order="alike", shape_price=1e9).narrow is None
+    for order in ("shuffled", "given", "free"):
+        assert choose(**outlier, order=order).narrow is None
+
+
 @pytest.mark.parametrize("rows", ["auto", "packed", "single"])
 def test_layout_knows_the_price_of_shapes(rows):
     assert choose(RAGGED, rows).shape_price == 0

@@ -253,13 +253,18 @@ def test_dear_shapes_are_few_and_stay_so_in_later_epochs():
 
 
 @pytest.mark.parametrize("shape_price", [0, 500])
+@pytest.mark.parametrize("narrow", [None, 8, 16, 32])
 @pytest.mark.parametrize("count", [1, 2, 5, 40, 75])
-def test_packed_batches_alike_have_one_shape(count, shape_price):
+def test_packed_batches_alike_have_one_shape_a_width(count, narrow, shape_price):
     lengths = LENGTHS[:count]
-    planned = plan(PackedRows(64, shape_price), lengths, "alike", batch_size=16)
-    assert len({len(texts) for texts, _ in planned}) == 1
-    assert len(set(row_counts_of(planned))) == 1
-    assert set(widths_of(planned)) == {64}
+    layout = PackedRows(64, shape_price, narrow)
+    planned = plan(layout, lengths, "alike", batch_size=16)
+    shapes = {(placed.width, placed.num_rows, len(texts)) for texts, placed in planned}
+    assert len(shapes) == len(set(widths_of(planned)))
+    assert set(widths_of(planned)) <= {64, narrow or 64}
+    assert len(set(widths_of(planned)[:2])) == len(shapes)
+    for texts, placed in planned:
+        assert (placed.width == 64) == (lengths[texts].max() > (narrow or 0))
     assert set(texts_of(planned)) == set(range(count))
     places = {}
     for batch, (texts, placement) in enumerate(planned):
@@ -287,6 +292,15 @@ def test_few_texts_alike_have_a_power_of_two_of_rows_where_shapes_are_dear(
     planned = plan(PackedRows(64, shape_price), [40] * 5, "alike", batch_size=32)
     assert row_counts_of(planned) == [rows]
     assert len(planned[0].texts) == rows
+
+
+def test_short_texts_lie_with_the_long_before_they_are_rows_of_their_own():
+    lengths = np.array([50] * 4 + [14] * 9)
+    planned = plan(PackedRows(64, narrow=16), lengths, "alike", batch_size=32)
+    assert sorted(widths_of(planned)) == [16, 64]
+    texts, wide = max(planned, key=lambda some: some.placement.width)
+    assert wide.num_rows == 4
+    assert len(texts) == 8
 
 
 def test_text_wider_than_a_packed_row():
