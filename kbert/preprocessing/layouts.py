@@ -113,9 +113,7 @@ class PackedRows:
             longer; they are batches of their own. None for all rows in one width.
     """
 
-    def __init__(
-        self, width: int, shape_price: float = 0.0, narrow: int | None = None
-    ):
+    def __init__(self, width: int, shape_price: float = 0.0, narrow: int | None = None):
         self.width = width
         self.shape_price = shape_price
         self.narrow = narrow

@@ -47,6 +47,9 @@ def prepare_fit(
     # A layout is chosen for at least one epoch, though `fit` may be asked for none.
     arguments = data.fit_arguments(size, shuffle, max(epochs, 1))
     tell(verbose, data.truncated(), *told, described(arguments["x"]))
+    if not compiling.is_distributed(task):
+        # TensorFlow traces a step twice that makes variables.
+        task.optimizer.build(task.trainable_variables)
     if held_out is not None:
         arguments |= held_out.validation_arguments(
             size if validation_size is None else validation_size, max(epochs, 1)

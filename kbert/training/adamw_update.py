@@ -6,8 +6,10 @@ CPU. JAX compiles the whole step; TensorFlow compiles this function alone; torch
 kernel of its own, held to the formula by the tests.
 """
 
+import dataclasses
 import functools
 import math
+from typing import Any
 
 import keras
 from keras import ops
@@ -16,7 +18,42 @@ from keras import ops
 _TORCH_DEVICES = ("cpu", "cuda")
 
 
-def update(variable, m, v, gradient, scale, rate, step, betas, epsilon, decay):
+@dataclasses.dataclass(frozen=True)
+class Numbers:
+    """The scalars of one update, for all variables of a dtype.
+
+    Args:
+        scale: a factor of the gradients, a scalar tensor; None for 1.
+        rate: learning rate, a scalar tensor.
+        step: number of the update, from 1, a scalar tensor; None not to correct the
+            moments for starting at 0.
+        betas: `(beta_1, beta_2)`, floats.
+        epsilon: a float.
+    """
+
+    scale: Any
+    rate: Any
+    step: Any
+    betas: tuple[float, float]
+    epsilon: float
+
+    @functools.cached_property
+    def folded(self):
+        """The scale, the step size and epsilon, with both corrections moved to them.
+
+        Every operation on a whole variable costs.
+        """
+        dtype = self.rate.dtype
+        step_size, epsilon = self.rate, ops.cast(self.epsilon, dtype)
+        if self.step is not None:
+            first, root_second = _corrections(ops.cast(self.step, dtype), self.betas)
+            step_size = self.rate * root_second / first
+            epsilon = epsilon * root_second
+        scale = ops.ones((), dtype) if self.scale is None else self.scale
+        return [scale, step_size, epsilon]
+
+
+def update(variable, m, v, gradient, numbers: Numbers, decay: float):
     """Updates a variable w and its moments m and v from a gradient g, in place.
 
         g <- scale g
@@ -32,30 +69,25 @@ def update(variable, m, v, gradient, scale, rate, step, betas, epsilon, decay):
         m: first moment, a `keras.Variable`.
         v: second moment, the same.
         gradient: g, a tensor of the variable's shape and dtype.
-        scale: a factor of the gradient, a scalar tensor of the variable's dtype; None
-            for 1.
-        rate: learning rate, a scalar tensor of the variable's dtype.
-        step: number of the update, from 1, a scalar tensor; None not to correct the
-            moments for starting at 0.
-        betas: `(beta_1, beta_2)`, floats.
-        epsilon: a float.
-        decay: the rate of decay, a float.
+        numbers: those of the variable's dtype.
+        decay: the rate of decay.
 
     Reference: Loshchilov and Hutter 2017, https://arxiv.org/abs/1711.05101,
     algorithm 2.
     """
     backend = keras.backend.backend()
     if backend == "torch" and m.value.device.type in _TORCH_DEVICES:
-        _in_torch(variable, m, v, gradient, scale, rate, step, betas, epsilon, decay)
+        _in_torch(variable, m, v, gradient, numbers, decay)
         return
     tensors = [ops.convert_to_tensor(tensor) for tensor in (variable, m, v, gradient)]
-    numbers = _numbers(scale, rate, step, betas, epsilon, decay)
+    scalars = [*numbers.folded, numbers.rate * decay]
     if backend == "tensorflow":
+        dtype = keras.backend.standardize_dtype(gradient.dtype)
+        compiled = _compiled(dtype, numbers.betas)
         flat = [ops.reshape(tensor, (-1,)) for tensor in tensors]
-        compiled = _compiled(keras.backend.standardize_dtype(gradient.dtype), betas)
-        values = [ops.reshape(new, gradient.shape) for new in compiled(flat, numbers)]
+        values = [ops.reshape(new, gradient.shape) for new in compiled(flat, scalars)]
     else:
-        values = _updated(tensors, numbers, betas)
+        values = _updated(tensors, scalars, numbers.betas)
     for target, value in zip((variable, m, v), values, strict=True):
         target.assign(value)
 
@@ -83,28 +115,13 @@ def is_split() -> bool:
     return tf.distribute.get_strategy().num_replicas_in_sync > 1
 
 
-def _updated(tensors, numbers, betas):
+def _updated(tensors, scalars, betas):
     """Returns w, m and v after the update, from w, m, v and g."""
-    (w, m, v, g), (scale, step_size, epsilon, decay) = tensors, numbers
+    (w, m, v, g), (scale, step_size, epsilon, decay) = tensors, scalars
     g = g * scale
     m = m + (g - m) * (1.0 - betas[0])
     v = v + (ops.square(g) - v) * (1.0 - betas[1])
     return w - (m / (ops.sqrt(v) + epsilon) * step_size + w * decay), m, v
-
-
-def _numbers(scale, rate, step, betas, epsilon, decay):
-    """Returns the scale, step size, epsilon and decay of one update, scalar tensors.
-
-    With both corrections of the moments moved to these scalars: every operation on a
-    whole variable costs.
-    """
-    dtype = rate.dtype
-    step_size, epsilon = rate, ops.cast(epsilon, dtype)
-    if step is not None:
-        first, root_second = _corrections(ops.cast(step, dtype), betas)
-        step_size, epsilon = rate * root_second / first, epsilon * root_second
-    scale = ops.ones((), dtype) if scale is None else scale
-    return [scale, step_size, epsilon, rate * ops.cast(decay, dtype)]
 
 
 def _corrections(step, betas):
@@ -129,16 +146,16 @@ def _compiled(dtype, betas):
     @tf.function(
         input_signature=[[vector] * 4, [scalar] * 4], jit_compile=True, autograph=False
     )
-    def compiled(tensors, numbers):
-        return _updated(tensors, numbers, betas)
+    def compiled(tensors, scalars):
+        return _updated(tensors, scalars, betas)
 
     return compiled
 
 
-def _in_torch(variable, m, v, gradient, scale, rate, step, betas, epsilon, decay):
+def _in_torch(variable, m, v, gradient, numbers, decay):
     from torch.optim.adamw import adamw  # pyright: ignore[reportMissingImports]
 
-    device = m.value.device
+    device, (scale, step) = m.value.device, (numbers.scale, numbers.step)
     # The kernel counts one up itself. After so many updates nothing is left to correct.
     updates = ops.full((), 1e12) if step is None else step - 1
     adamw(
@@ -150,11 +167,11 @@ def _in_torch(variable, m, v, gradient, scale, rate, step, betas, epsilon, decay
         [ops.cast(updates, "float32").to(device)],
         fused=True,
         amsgrad=False,
-        beta1=betas[0],
-        beta2=betas[1],
-        lr=rate.to(device),
+        beta1=numbers.betas[0],
+        beta2=numbers.betas[1],
+        lr=numbers.rate.to(device),
         weight_decay=decay,
-        eps=epsilon,
+        eps=numbers.epsilon,
         maximize=False,
         # The kernel divides by it.
         grad_scale=None if scale is None else (1.0 / scale).to(device),

@@ -1,10 +1,12 @@
 """AdamW as BERT is trained with it, the same on every backend."""
 
+import functools
+
 import keras
 from keras import ops
 from keras.optimizers.schedules import LearningRateSchedule
 
-from kbert.training.adamw_update import is_split, squared_norm, update
+from kbert.training.adamw_update import Numbers, is_split, squared_norm, update
 
 
 @keras.saving.register_keras_serializable(package="kbert")
@@ -102,7 +104,7 @@ class AdamW(keras.optimizers.Optimizer):
             ema_overwrite_frequency=ema_overwrite_frequency,
             **kwargs,
         )
-        self._gradient_scale = None
+        self._gradient_scale = self._numbers_of = None
         self.decoupled_weight_decay = weight_decay
         self.beta_1 = beta_1
         self.beta_2 = beta_2
@@ -190,25 +192,42 @@ class AdamW(keras.optimizers.Optimizer):
         self._gradient_scale = scale
         return grads
 
+    def _backend_update_step(self, grads, trainable_variables, learning_rate):
+        """Updates every variable, with scalars that those of one dtype share."""
+        scale, step = self._gradient_scale, None
+        if self.bias_correction:
+            step = self.iterations + 1
+
+        @functools.cache
+        def numbers_of(dtype):
+            return Numbers(
+                None if scale is None else ops.cast(scale, dtype),
+                ops.cast(learning_rate, dtype),
+                step,
+                (self.beta_1, self.beta_2),
+                self.epsilon,
+            )
+
+        self._numbers_of = numbers_of
+        super()._backend_update_step(grads, trainable_variables, learning_rate)
+        self._numbers_of = None  # in a graph its tensors mean nothing after the step
+
     def update_step(self, gradient, variable, learning_rate):
-        """Updates one variable and its moments.
+        """Updates one variable and its moments, within a step.
 
         Args:
             gradient: tensor, shaped as `variable`.
             variable: the variable, in TensorFlow the backend's own.
             learning_rate: scalar tensor.
         """
-        index, scale = self._get_variable_index(variable), self._gradient_scale
+        index = self._get_variable_index(variable)
+        dtype = keras.backend.standardize_dtype(variable.dtype)
         update(
             variable,
             self._momentums[index],
             self._velocities[index],
-            ops.cast(gradient, variable.dtype),
-            None if scale is None else ops.cast(scale, variable.dtype),
-            ops.cast(learning_rate, variable.dtype),
-            self.iterations + 1 if self.bias_correction else None,
-            (self.beta_1, self.beta_2),
-            self.epsilon,
+            ops.cast(gradient, dtype),
+            self._numbers_of(dtype),
             self._decay_rates[index],
         )
 
