@@ -199,6 +199,15 @@ def test_vocabulary_of_special_tokens_alone():
     assert WordPieceGraph(BertTokenizer(SPECIALS))(["a, b"]).to_list() == [[1, 1, 1]]
 
 
+@pytest.fixture
+def untraced():
+    """Runs the same ops one by one, where many vocabularies see few texts."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.mark.usefixtures("untraced")
 @pytest.mark.parametrize("size,place", SMALL)
 def test_small_vocabularies_with_the_unknown_piece_anywhere(size, place):
     tokenizer = BertTokenizer(small(size, place))
