@@ -8,6 +8,7 @@ import importlib.util
 import os
 import pathlib
 import socket
+import tempfile
 
 import pytest
 
@@ -25,6 +26,11 @@ if "KERAS_BACKEND" not in os.environ:
 # Programs of tests run once or twice: let XLA compile them fast rather than well.
 FAST = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FAST}".strip()
+# And let JAX compile a program once, though many tests make it.
+COMPILED = tempfile.TemporaryDirectory(prefix="kbert-tests-jax-")
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", COMPILED.name)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 import keras  # noqa: E402  (reads the environment set above)
 
