@@ -5,7 +5,9 @@ it.
 """
 
 import fnmatch
+import os
 from collections.abc import Collection
+from pathlib import Path
 
 _SAME_CONTENT = {
     "model.safetensors": (
@@ -44,3 +46,21 @@ def is_stale(filename: str, written: Collection[str]) -> bool:
         for new in written
         for pattern in _SAME_CONTENT.get(new, ())
     )
+
+
+def check_no_other_model(folder: str | os.PathLike, written: str) -> None:
+    """Refuses a folder in which another library would find an old model.
+
+    Args:
+        folder: where a model is to be written in a format that keeps what else is
+            there.
+        written: what is to be written, for the message.
+
+    Raises:
+        ValueError: if the folder has a `config.json`.
+    """
+    if (Path(folder).expanduser() / "config.json").exists():
+        raise ValueError(
+            f"{written} is not written over another model. Received: "
+            f"{os.fspath(folder)!r}, which has a config.json. Name another folder."
+        )

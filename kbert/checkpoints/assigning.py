@@ -29,6 +29,21 @@ class Format:
 
 
 @dataclasses.dataclass(frozen=True)
+class Weights:
+    """The weights of a preset: names and shapes are known, the numbers not read yet.
+
+    Args:
+        source: where they lie, for messages.
+        format: whose names they have.
+        arrays: objects with a `shape` that numpy can turn into an array, by name.
+    """
+
+    source: str
+    format: Format
+    arrays: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
 class LoadReport:
     """What `load_into` did.
 
@@ -37,12 +52,14 @@ class LoadReport:
         loaded: the paths of the variables that now hold a tensor.
         random: the paths of the variables, all of a head, that had none.
         ignored: the tensors that belong to other heads, or are no weights.
+        tensors: what the tensor of each loaded variable is called in the file.
     """
 
     source: str
     loaded: tuple[str, ...]
     random: tuple[str, ...]
     ignored: tuple[str, ...]
+    tensors: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False)
 
 
 def load_into(
@@ -97,7 +114,13 @@ def load_into(
             "before the model's answers mean anything.",
             stacklevel=3,
         )
-    return LoadReport(source, tuple(present), tuple(absent), tuple(ignored))
+    return LoadReport(
+        source,
+        tuple(present),
+        tuple(absent),
+        tuple(ignored),
+        {path: found[tensors[path][0]] for path in present},
+    )
 
 
 def dump(variables: Mapping[str, Any], format: Format) -> dict[str, np.ndarray]:

@@ -3,7 +3,9 @@
 A folder of another format is read by the module of that format.
 """
 
-import dataclasses
+import functools
+import json
+import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,17 +14,20 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from kbert import presets
 from kbert.checkpoints import assigning, google, keras_hub, names
-from kbert.checkpoints.assigning import Format, LoadReport
+from kbert.checkpoints.assigning import Format, LoadReport, Weights
+from kbert.checkpoints.stored import StoredArray
 from kbert.config import BertConfig
 from kbert.files import path_inside
 from kbert.presets import Preset
 from kbert.strict_json import check_schema, parse_json, read_json, shorten
+from kbert.tokenization.wordpiece import BertTokenizer
 
 # BERT-large's header takes 50,000 bytes. Pickles and other files begin with 8 bytes
 # that stand for far more.
 MAX_HEADER_BYTES = 1 << 22
-_FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+_FLOATS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 # Tensors of transformers' BERTs without a row in the table: buffers of old versions,
 # and heads that kbert's models do not share.
@@ -43,41 +48,10 @@ _EXTRAS = frozenset(
         "qa_outputs.bias",
     }
 )
+# What `config.json` says of a model without a head.
+BARE_ENCODER: Mapping[str, Any] = {"architectures": ["BertModel"]}
 # The names that layer normalisation had before torch had one.
 _LEGACY = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class StoredArray:
-    """An array in a file, read when numpy asks for it.
-
-    Args:
-        where: the file and the tensor's name, for messages.
-        dtype: as safetensors spells it.
-        shape: of the array.
-        data: the array's bytes, mapped into memory.
-    """
-
-    where: str
-    dtype: str
-    shape: tuple[int, ...]
-    data: np.ndarray
-
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
-        """Returns the array as float32, or as `dtype`; raises as `check_dtype`."""
-        self.check_dtype()
-        array = self.data.view(_FLOATS[self.dtype])
-        if self.dtype == "BF16":  # the upper half of a float32
-            array = (array.astype("<u4") << 16).view("<f4")
-        return array.reshape(self.shape).astype(dtype or np.float32)
-
-    def check_dtype(self) -> None:
-        """Raises ValueError if the file holds no floating-point numbers there."""
-        if self.dtype not in _FLOATS:
-            raise ValueError(
-                f"A weight must be stored as one of {sorted(_FLOATS)}. "
-                f"Received: {self.dtype} for {self.where}."
-            )
 
 
 def read_weights(path: Path) -> dict[str, StoredArray]:
@@ -114,6 +88,25 @@ def read_weights(path: Path) -> dict[str, StoredArray]:
     return arrays
 
 
+def open_weights(preset: Preset) -> Weights:
+    """Opens the weights of a preset of any format; no number is read.
+
+    Args:
+        preset: the preset.
+
+    Raises:
+        FileNotFoundError: if the preset has no weights.
+        ImportError: if a library that reads the format is not installed.
+        ValueError: as the format's `read_weights`.
+    """
+    if preset.format == "google":
+        return google.open_weights(preset)
+    if preset.format == "keras_hub":
+        return keras_hub.open_weights(preset)
+    path = preset.weights_path()
+    return Weights(str(path), HUGGING_FACE, read_weights(path))
+
+
 def load_preset(
     preset: Preset,
     variables: Mapping[str, Any],
@@ -124,52 +117,24 @@ def load_preset(
 
     Args:
         preset: the preset.
-        variables: as for `load_into`.
-        optional: as for `load_into`.
+        variables: as for `assigning.load_into`.
+        optional: as there.
 
     Returns:
         What was loaded, what stays random, what was ignored.
 
     Raises:
-        FileNotFoundError: if the preset has no weights.
-        ValueError: as `Preset.verify`, `read_weights` and `load_into`.
+        FileNotFoundError, ImportError: as `open_weights`.
+        ValueError: as `Preset.verify`, `open_weights` and `assigning.load_into`.
     """
     preset.verify()
-    if preset.format == "google":
-        return google.load(preset, variables, optional=optional)
-    if preset.format == "keras_hub":
-        return keras_hub.load(preset, variables, optional=optional)
-    path = preset.weights_path()
-    return load_into(variables, read_weights(path), source=str(path), optional=optional)
-
-
-def load_into(
-    variables: Mapping[str, Any],
-    arrays: Mapping[str, Any],
-    *,
-    source: str,
-    optional: Collection[str] = (),
-) -> LoadReport:
-    """Assigns tensors with transformers' names to variables, all or none.
-
-    Args:
-        variables: the model's variables by kbert's path: objects with `shape` and
-            `assign`.
-        arrays: the tensors by name, with or without the prefix "bert."; numpy arrays
-            or `StoredArray`s.
-        source: where they come from, for messages.
-        optional: the heads that may be absent from `arrays`, as a whole, like
-            "pooler"; they keep their values, which is told in a warning.
-
-    Returns:
-        What was loaded, what stays random, what was ignored.
-
-    Raises:
-        ValueError: before anything is assigned, if a tensor is missing, is nobody's,
-            is there twice, or has the wrong shape.
-    """
+    weights = open_weights(preset)
     return assigning.load_into(
-        variables, arrays, HUGGING_FACE, source=source, optional=optional
+        variables,
+        weights.arrays,
+        weights.format,
+        source=weights.source,
+        optional=optional,
     )
 
 
@@ -201,6 +166,45 @@ def write_weights(variables: Mapping[str, Any], path: Path) -> None:
     """
     # transformers refuses a file that does not say who its tensors are laid out for.
     safetensors.numpy.save_file(dump(variables), path, metadata={"format": "pt"})
+
+
+def write_folder(
+    target: str | os.PathLike,
+    variables: Mapping[str, Any],
+    config: BertConfig,
+    tokenizer: BertTokenizer,
+    *,
+    head: Mapping[str, Any] = BARE_ENCODER,
+    longest: int | None = None,
+    metadata: Mapping[str, Any] = {},
+) -> list[str]:
+    """Writes a preset, a folder that transformers loads, whole or not at all.
+
+    Args:
+        target: where to; parents are made.
+        variables: the model's variables by kbert's path: numpy arrays.
+        config: the model's.
+        tokenizer: the model's.
+        head: the keys of `config.json` that say which head there is.
+        longest: most tokens of a text; None for the model's positions.
+        metadata: what `kbert.json` is to hold.
+
+    Returns:
+        What the format cannot say, a sentence each: nothing, since it is kbert's own.
+
+    Raises:
+        ValueError: if the tokenizer has more pieces than the model, a variable has no
+            row in the table, or as `presets.write_preset`.
+    """
+    check_vocabulary(tokenizer.vocabulary_size, config)
+    content = {**config.to_hugging_face(), **head}
+    files = {
+        "config.json": json.dumps(content, indent=2).encode(),
+        **tokenizer.to_files(longest or config.max_sequence_length),
+        presets.WEIGHTS: functools.partial(write_weights, variables),
+    }
+    presets.write_preset(target, files, dict(metadata))
+    return []
 
 
 def check_vocabulary(vocabulary_size: int, config: BertConfig) -> None:
@@ -241,13 +245,26 @@ def _read_file(path: Path) -> dict[str, StoredArray]:
     arrays = {}
     for name, entry in header.items():
         begin, end = entry["data_offsets"]
+        shape = tuple(entry["shape"])
         arrays[name] = StoredArray(
             f"{name!r} in {path}",
             entry["dtype"],
-            tuple(entry["shape"]),
-            data[start + begin : start + end],
+            shape,
+            functools.partial(
+                _numbers, data[start + begin : start + end], entry["dtype"], shape
+            ),
+            _FLOATS,
         )
     return arrays
+
+
+def _numbers(data: np.ndarray, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Returns bytes of a file as float32 numbers in memory of their own."""
+    if dtype == "BF16":  # the upper half of a float32
+        array = (data.view("<u2").astype("<u4") << 16).view("<f4")
+    else:
+        array = data.view(np.dtype(_FLOATS[dtype]).newbyteorder("<"))
+    return array.reshape(shape).astype(np.float32)
 
 
 def _read_header(path: Path) -> dict:
@@ -280,3 +297,6 @@ def _full_name(stored: str) -> str:
 
 
 HUGGING_FACE = Format("hugging_face", "config.json", _EXTRAS.__contains__, _full_name)
+
+# Tensors with transformers' names, with or without the prefix "bert.".
+load_into = functools.partial(assigning.load_into, format=HUGGING_FACE)

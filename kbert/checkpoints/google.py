@@ -1,11 +1,11 @@
 """Checkpoints of google-research/bert: TensorFlow 1 variables by name, no graph."""
 
 import contextlib
-import dataclasses
 import fnmatch
 import json
+import math
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ import numpy as np
 
 from kbert import google_release
 from kbert.checkpoints import assigning, names
-from kbert.checkpoints.assigning import Format, LoadReport
+from kbert.checkpoints.assigning import Format, Weights
+from kbert.checkpoints.stored import StoredArray
 from kbert.config import BertConfig
 from kbert.files import replace_folder
 from kbert.presets import Preset
+from kbert.stale_files import check_no_other_model
 from kbert.tokenization.vocabulary import SPECIAL_TOKENS
 from kbert.tokenization.wordpiece import BertTokenizer
 
@@ -39,7 +41,6 @@ _OTHER_HEADS = frozenset(
 _STEP = "global_step"
 _SLOTS = ("/adam_m", "/adam_v")  # of AdamWeightDecayOptimizer in optimization.py
 _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"  # in what tf.train.Checkpoint writes
-_FLOATS = ("bfloat16", "float16", "float32", "float64")
 # What Google's tokenization.py does, which has no options but `do_lower_case`.
 _TOKENIZER = {
     "split_on_cjk": True,
@@ -48,64 +49,26 @@ _TOKENIZER = {
     "extra_special_tokens": [],
     "max_word_length": 200,
 }
+_WHOLE = (
+    "{} must be a whole checkpoint, with its index and all its data; it is truncated "
+    "or damaged."
+)
 _DROPOUT = 0.1  # in front of the logits in run_classifier.py
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class StoredTensor:
-    """A tensor in a checkpoint, read when numpy asks for it.
-
-    Args:
-        where: the file and the tensor's name, for messages.
-        dtype: as TensorFlow spells it.
-        shape: of the tensor.
-        read: returns it.
-    """
-
-    where: str
-    dtype: str
-    shape: tuple[int, ...]
-    read: Callable[[], np.ndarray]
-
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
-        """Returns the tensor as float32, or as `dtype`.
-
-        Raises:
-            ValueError: if it is damaged, or holds no floating-point numbers.
-        """
-        if self.dtype not in _FLOATS:
-            raise ValueError(
-                f"A weight must be stored as one of {list(_FLOATS)}. "
-                f"Received: {self.dtype} for {self.where}."
-            )
-        return np.asarray(self.read()).astype(dtype or np.float32)
-
-
-def load(
-    preset: Preset, variables: Mapping[str, Any], *, optional: Collection[str]
-) -> LoadReport:
-    """Loads the weights of a folder of Google's.
+def open_weights(preset: Preset) -> Weights:
+    """Opens the checkpoint in a folder of Google's.
 
     Args:
         preset: the folder.
-        variables: as for `kbert.checkpoints.folder.load_into`.
-        optional: as there.
-
-    Returns:
-        What was loaded, what stays random, what was ignored: the optimizer's slots,
-        the step, other heads.
 
     Raises:
         FileNotFoundError: if there is no checkpoint.
         ImportError: if TensorFlow is not installed.
-        ValueError: if there are several, or one is damaged; and as
-            `assigning.load_into`.
+        ValueError: if there are several, or one is damaged.
     """
     prefix = checkpoint_prefix(preset)
-    tensors = read_checkpoint(prefix)
-    return assigning.load_into(
-        variables, tensors, GOOGLE, source=str(prefix), optional=optional
-    )
+    return Weights(str(prefix), GOOGLE, read_checkpoint(prefix))
 
 
 def checkpoint_prefix(preset: Preset) -> Path:
@@ -135,7 +98,7 @@ def checkpoint_prefix(preset: Preset) -> Path:
     return preset.folder / prefix
 
 
-def read_checkpoint(prefix: Path) -> dict[str, StoredTensor]:
+def read_checkpoint(prefix: Path) -> dict[str, StoredArray]:
     """Opens a checkpoint by the beginning of its files' names.
 
     Args:
@@ -159,6 +122,17 @@ def read_checkpoint(prefix: Path) -> dict[str, StoredTensor]:
             f"{prefix} must hold variables by the names of google-research/bert. "
             f"Received: a checkpoint of objects, as tf.train.Checkpoint writes it."
         )
+    needed = sum(dtypes[name].size * math.prod(shapes[name]) for name in shapes)
+    held = sum(
+        path.stat().st_size
+        for path in prefix.parent.iterdir()
+        if path.name.startswith(f"{prefix.name}.data-")
+    )
+    if held < needed:
+        raise ValueError(
+            f"{_WHOLE.format(prefix)} Its index asks for {needed} bytes. Received: "
+            f"{held} bytes of data."
+        )
 
     def reading(name: str) -> Callable[[], np.ndarray]:
         def read() -> np.ndarray:
@@ -168,7 +142,7 @@ def read_checkpoint(prefix: Path) -> dict[str, StoredTensor]:
         return read
 
     return {
-        name: StoredTensor(
+        name: StoredArray(
             f"{name!r} in {prefix}",
             dtypes[name].name,
             tuple(shapes[name]),
@@ -185,10 +159,10 @@ def num_classes(preset: Preset) -> int | None:
         preset: a folder of Google's.
 
     Raises:
-        ImportError, FileNotFoundError, ValueError: as `load`.
+        ImportError, FileNotFoundError, ValueError: as `open_weights`.
     """
     name, _ = names.translate("classifier/bias", "kbert", "google") or ("", "")
-    bias = read_checkpoint(checkpoint_prefix(preset)).get(name)
+    bias = open_weights(preset).arrays.get(name)
     return bias.shape[0] if bias and bias.shape else None
 
 
@@ -221,12 +195,7 @@ def write_checkpoint(
     tf = _tensorflow()
     content = google_release.from_transformers(config.to_hugging_face())
     arrays = assigning.dump(variables, GOOGLE)
-    if (Path(folder).expanduser() / "config.json").exists():
-        raise ValueError(
-            "A checkpoint of Google's is not written over a model in transformers' "
-            f"format. Received: {os.fspath(folder)!r}, which has a config.json. Name "
-            "another folder."
-        )
+    check_no_other_model(folder, "A checkpoint of Google's")
     files = {
         google_release.CONFIG: (json.dumps(content, indent=2) + "\n").encode(),
         **tokenizer.to_files(config.max_sequence_length),
@@ -310,7 +279,4 @@ def _damage_told(tf: Any, prefix: Path) -> Iterator[None]:
     try:
         yield
     except (tf.errors.OpError, IndexError) as error:  # the second: data that ends early
-        raise ValueError(
-            f"{prefix} must be a whole checkpoint, with its index and all its data; it "
-            f"is truncated or damaged. TensorFlow says: {error}"
-        ) from error
+        raise ValueError(f"{_WHOLE.format(prefix)} TensorFlow says: {error}") from error

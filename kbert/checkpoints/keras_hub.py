@@ -1,12 +1,12 @@
 """The weights of KerasHub's presets: HDF5 files with the names of Keras's layers."""
 
 import contextlib
-import dataclasses
+import functools
 import importlib.metadata
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,13 @@ import numpy as np
 
 from kbert import keras_hub_folder
 from kbert.checkpoints import assigning
-from kbert.checkpoints.assigning import Format, LoadReport
+from kbert.checkpoints.assigning import Format, Weights
+from kbert.checkpoints.stored import StoredArray
 from kbert.config import BertConfig
 from kbert.files import replace_folder
 from kbert.keras_hub_folder import serialised
 from kbert.presets import Preset
+from kbert.stale_files import check_no_other_model
 from kbert.tokenization.vocabulary import SPECIAL_TOKENS, write_vocabulary
 from kbert.tokenization.wordpiece import BertTokenizer
 
@@ -38,64 +40,25 @@ _FRESH_OPTIMIZER = {
 }
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class StoredDataset:
-    """A dataset of an HDF5 file, read when numpy asks for it.
-
-    Args:
-        path: of the file.
-        name: of the dataset.
-        shape: that of kbert's variable: axes of heads are one with their width.
-    """
-
-    path: Path
-    name: str
-    shape: tuple[int, ...]
-
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
-        """Returns the array as float32, or as `dtype`.
-
-        Raises:
-            ValueError: if it holds no floating-point numbers.
-        """
-        with _opened(self.path) as file:
-            data = file[self.name][()]
-        if data.dtype.kind != "f":
-            raise ValueError(
-                "A weight must be stored as floating-point numbers. Received: "
-                f"{data.dtype} for {self.name!r} in {self.path}."
-            )
-        return data.reshape(self.shape).astype(dtype or np.float32)
-
-
-def load(
-    preset: Preset, variables: Mapping[str, Any], *, optional: Collection[str]
-) -> LoadReport:
-    """Loads the weights of a folder of KerasHub's.
+def open_weights(preset: Preset) -> Weights:
+    """Opens the files of weights in a folder of KerasHub's.
 
     Args:
         preset: the folder.
-        variables: as for `kbert.checkpoints.folder.load_into`.
-        optional: as there.
-
-    Returns:
-        What was loaded, what stays random, what was ignored.
 
     Raises:
         FileNotFoundError: if there are no weights.
-        ValueError: if a file is damaged, or holds links; and as `assigning.load_into`.
+        ValueError: if a file is damaged, or holds links.
     """
     num_heads = preset.read_json(keras_hub_folder.CONFIG)["num_attention_heads"]
     datasets = read_weights(preset.path(BACKBONE), num_heads)
     if preset.has(TASK):
         head = read_weights(preset.path(TASK), num_heads)
         datasets |= {f"task/{name}": dataset for name, dataset in head.items()}
-    return assigning.load_into(
-        variables, datasets, KERAS_HUB, source=str(preset.folder), optional=optional
-    )
+    return Weights(str(preset.folder), KERAS_HUB, datasets)
 
 
-def read_weights(path: Path, num_heads: int) -> dict[str, StoredDataset]:
+def read_weights(path: Path, num_heads: int) -> dict[str, StoredArray]:
     """Lists the datasets of an HDF5 file.
 
     Args:
@@ -108,11 +71,19 @@ def read_weights(path: Path, num_heads: int) -> dict[str, StoredDataset]:
     """
     with _opened(path) as file:
         found = dict(_datasets(file, "", path))
-        shapes = {name: dataset.shape for name, dataset in found.items()}
-    return {
-        name: StoredDataset(path, name, _shape(path, name, shape, num_heads))
-        for name, shape in shapes.items()
-    }
+        facts = {name: (data.dtype.name, data.shape) for name, data in found.items()}
+    arrays = {}
+    for name, (dtype, stored) in facts.items():
+        shape = _shape(path, name, stored, num_heads)
+        read = functools.partial(_numbers, path, name, shape)
+        arrays[name] = StoredArray(f"{name!r} in {path}", dtype, shape, read)
+    return arrays
+
+
+def _numbers(path: Path, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Returns a dataset, in the shape of kbert's variable."""
+    with _opened(path) as file:
+        return file[name][()].reshape(shape)
 
 
 def _datasets(group, prefix, path) -> Iterator[tuple[str, Any]]:
@@ -201,11 +172,7 @@ def write_folder(
             the table, or the folder holds another preset.
     """
     arguments = keras_hub_folder.from_transformers(config.to_hugging_face())
-    if (Path(folder).expanduser() / keras_hub_folder.CONFIG).exists():
-        raise ValueError(
-            "A preset of KerasHub's is not written over another one. Received: "
-            f"{os.fspath(folder)!r}, which has a config.json. Name another folder."
-        )
+    check_no_other_model(folder, "A preset of KerasHub's")
     arrays = {
         name.replace("transformer_encoder_0/", "transformer_encoder/"): (
             _with_heads(name, array, config.num_heads)

@@ -2,11 +2,12 @@
 
 import dataclasses
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from kbert.checkpoints import folder, names
+from kbert.checkpoints import assigning, folder, names
+from kbert.checkpoints.stored import StoredArray
 from kbert.config import BertConfig
 from kbert.presets import Preset
 from kbert.strict_json import errors_naming
@@ -22,7 +23,7 @@ class _Blank:
     """
 
     shape: tuple[int, ...]
-    stored: folder.StoredArray | None = None
+    stored: StoredArray | None = None
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         """Returns zeros of the shape, all in the same place of memory."""
@@ -35,9 +36,14 @@ class _Blank:
 
 
 def expected_shapes(
-    config: BertConfig, heads: Collection[str] = ("pooler",)
+    config: BertConfig, heads: Collection[str] = ("pooler",), classes: int = 1
 ) -> dict[str, tuple[int, ...]]:
-    """Returns {kbert's path: shape} of a backbone that is not built.
+    """Returns {kbert's path: shape} of a model that is not built.
+
+    Args:
+        config: of its encoder.
+        heads: what it has beside the encoder.
+        classes: C of a classifier's head.
 
     Example:
     >>> shapes = expected_shapes(BertConfig(num_layers=1))
@@ -52,6 +58,8 @@ def expected_shapes(
         "intermediate/kernel": (hidden, inner),
         "intermediate/bias": (inner,),
         "{i}/output/kernel": (inner, hidden),
+        "classifier/kernel": (hidden, classes),
+        "classifier/bias": (classes,),
     }
     shapes = {}
     for row in names.TABLE:
@@ -85,8 +93,7 @@ def check_preset(preset: Preset, config: BertConfig) -> None:
     """Compares a preset's weights with its configuration, reading no weight.
 
     A configuration is a few bytes that may ask for any amount of memory; a model is
-    built only where the file has the numbers for it. (Folders of Google's and of
-    KerasHub's, and built-in presets, are compared when they are loaded.)
+    built only where the file has the numbers for it.
 
     Args:
         preset: the preset.
@@ -94,20 +101,40 @@ def check_preset(preset: Preset, config: BertConfig) -> None:
 
     Raises:
         FileNotFoundError: if a folder has no weights.
-        ValueError: as `Preset.verify`, `read_weights` and `load_into`.
+        ImportError: if a library that reads its format is not installed.
+        ValueError: as `Preset.verify`, `folder.open_weights` and `compare`.
     """
     if preset.is_builtin:
         return  # what kbert ships is no stranger's
     preset.verify()
-    if preset.format != "hugging_face":
-        return  # TensorFlow's and Keras's files are compared when they are loaded
-    path = preset.weights_path()
-    with errors_naming(preset.folder), warnings.catch_warnings():
+    with errors_naming(preset.folder):
+        compare(folder.open_weights(preset), expected_shapes(config), ("pooler",))
+
+
+def compare(
+    weights: assigning.Weights,
+    shapes: Mapping[str, tuple[int, ...]],
+    optional: Collection[str],
+) -> assigning.LoadReport:
+    """Compares names, shapes and dtypes in a file with those of variables.
+
+    Args:
+        weights: what the file holds.
+        shapes: of the variables, by kbert's path.
+        optional: the heads that may be absent.
+
+    Returns:
+        What loading would do.
+
+    Raises:
+        ValueError: as loading would.
+    """
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # loading tells what stays random
-        arrays = folder.read_weights(path)
-        folder.load_into(
-            {key: _Blank(shape) for key, shape in expected_shapes(config).items()},
-            {name: _Blank(array.shape, array) for name, array in arrays.items()},
-            source=str(path),
-            optional=("pooler",),
+        return assigning.load_into(
+            {path: _Blank(shape) for path, shape in shapes.items()},
+            {name: _Blank(each.shape, each) for name, each in weights.arrays.items()},
+            weights.format,
+            source=weights.source,
+            optional=optional,
         )

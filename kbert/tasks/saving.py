@@ -1,9 +1,7 @@
 """Tasks from and to preset folders, and into served models."""
 
 import dataclasses
-import functools
 import importlib.util
-import json
 import sys
 
 import keras
@@ -87,18 +85,15 @@ def save_task(task, folder):
         task: a `BertTask`.
         folder: path of the folder.
     """
-    config = {**task.backbone.config.to_hugging_face(), **task.hugging_face_head()}
     preprocessor = task.preprocessor
-    presets.write_preset(
+    checkpoint.write_folder(
         folder,
-        {
-            "config.json": json.dumps(config, indent=2).encode(),
-            **preprocessor.tokenizer.to_files(preprocessor.max_length),
-            "model.safetensors": functools.partial(
-                checkpoint.write_weights, merged_weights(task)
-            ),
-        },
-        {
+        merged_weights(task),
+        task.backbone.config,
+        preprocessor.tokenizer,
+        head=task.hugging_face_head(),
+        longest=preprocessor.max_length,
+        metadata={
             "task": type(task).__name__,
             "preprocessing": {
                 "sequence_length": preprocessor.sequence_length,

@@ -8,6 +8,7 @@ import safetensors.numpy
 import kbert
 from kbert import presets
 from kbert.checkpoints import folder, sizes
+from kbert.checkpoints.stored import StoredArray
 from kbert.config import BertConfig
 from tests import tiny
 
@@ -81,7 +82,7 @@ def test_integers_are_refused(tmp_path, arrays):
 
 
 def test_no_number_is_read(tmp_path, arrays, monkeypatch):
-    monkeypatch.setattr(folder.StoredArray, "__array__", lambda *_: pytest.fail("read"))
+    monkeypatch.setattr(StoredArray, "__array__", lambda *_: pytest.fail("read"))
     sizes.check_preset(preset_of(tmp_path, arrays), CONFIG)
 
 
