@@ -3,6 +3,8 @@
 from kbert import layers, tokenization
 from kbert.backbone import BertBackbone
 from kbert.config import BertConfig
+from kbert.convert.conversion import Conversion, convert_preset
+from kbert.convert.inspection import Inspection, inspect_preset
 from kbert.preprocessing.preprocessor import BertPreprocessor
 from kbert.presets import preset_names
 from kbert.tasks.classifier import (
@@ -25,10 +27,14 @@ __all__ = [
     "BertPreprocessor",
     "BertTokenizer",
     "Classification",
+    "Conversion",
     "Encoding",
+    "Inspection",
     "MultiLabelClassification",
     "Regression",
     "WarmupLinearDecay",
+    "convert_preset",
+    "inspect_preset",
     "layers",
     "preset_names",
     "tokenization",

@@ -1,8 +1,6 @@
 """The encoder of the paper: embeddings, L layers, pooler."""
 
 import dataclasses
-import os
-import warnings
 
 import keras
 import numpy as np
@@ -12,12 +10,11 @@ from kbert import presets
 from kbert.checkpoints import folder, sizes
 from kbert.config import BertConfig
 from kbert.layers import BertEmbeddings, BertEncoderLayer, BertPooler
+from kbert.layers._backend import warn_of_xla
+from kbert.layers.initial_values import drawn
 
 # The keys of a backbone's inputs, of which a task has one more.
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
-
-# A pass of XLA that, on a CPU, lets it merge what `remat` computes twice.
-_REMAT_FLAG = "--xla_disable_hlo_passes=cse_barrier_expander"
 
 
 @keras.saving.register_keras_serializable(package="kbert")
@@ -85,7 +82,7 @@ class BertBackbone(keras.Model):
     ):
         arguments = locals()
         if remat:
-            _warn_of_xla()
+            warn_of_xla()
         config = BertConfig(
             **{f.name: arguments[f.name] for f in dataclasses.fields(BertConfig)}
         )
@@ -231,15 +228,25 @@ class BertBackbone(keras.Model):
         """
         found = presets.find_preset(preset)
         config = sizes.read_architecture(found, load_weights=load_weights)
-        backbone = cls.from_architecture(config, remat=remat, dtype=dtype, name=name)
+        backbone = cls.from_architecture(
+            config,
+            random_weights=not load_weights,
+            remat=remat,
+            dtype=dtype,
+            name=name,
+        )
         if load_weights:
             folder.load_preset(found, {v.path: v for v in backbone.weights})
         return backbone
 
     @classmethod
-    def from_architecture(cls, config, *, remat=False, dtype=None, name=None):
-        """Builds the encoder of a `BertConfig`, with random weights."""
-        return cls(**dataclasses.asdict(config), remat=remat, dtype=dtype, name=name)
+    def from_architecture(
+        cls, config, *, random_weights=True, remat=False, dtype=None, name=None
+    ):
+        """Builds the encoder of a `BertConfig`; zeros where nothing is to be random."""
+        options = {"remat": remat, "dtype": dtype, "name": name}
+        with drawn(random_weights):
+            return cls(**dataclasses.asdict(config), **options)
 
     def _intermediate(self, inputs):
         check_inputs(inputs, self.config)
@@ -347,21 +354,6 @@ def check_inputs(inputs, config, optional=()):
                 f"`{key}` must be at least 0{below}. Received: values from "
                 f"{values.min()} to {values.max()}."
             )
-
-
-def _warn_of_xla():
-    """Warns where XLA would compute nothing again: on JAX's CPU, with its defaults."""
-    if keras.backend.backend() != "jax" or _REMAT_FLAG in os.environ.get(
-        "XLA_FLAGS", ""
-    ):
-        return
-    if all(device.startswith("cpu") for device in keras.distribution.list_devices()):
-        warnings.warn(
-            "On a CPU XLA merges the second computation of `remat` with the first, so "
-            "no memory is saved. Set this before Python starts: "
-            f"XLA_FLAGS={_REMAT_FLAG}",
-            stacklevel=3,
-        )
 
 
 def _layers(config, remat, dtype):

@@ -138,7 +138,19 @@ def convert(
     use_backend(backend)
     from kbert_cli import converting
 
-    converting.convert(source, target, format)
+    if not converting.convert(source, target, format):
+        raise typer.Exit(1)
+
+
+@app.command()
+@one_line_errors
+def inspect(preset: options.Inspected, backend: options.ChosenBackend = None):
+    """Show what a model's files hold and whether they would load; 1 if not."""
+    use_backend(backend)
+    from kbert_cli import inspecting
+
+    if not inspecting.inspect(preset):
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -1,109 +1,61 @@
 """What `kbert convert` does."""
 
-import functools
-import json
 import pathlib
 
-import keras
+import rich.table
 import rich.text
 
-import kbert
-from kbert import presets
-from kbert.checkpoints import folder, google, keras_hub
-from kbert.checkpoints.assigning import LoadReport
-from kbert.tasks import saving
+from kbert.convert import conversion
 from kbert_cli.console import out
 from kbert_cli.options import CheckpointFormat
 
 
-def convert(source: str, target: pathlib.Path, format: CheckpointFormat) -> None:
-    """Write a preset in another format; tell what was mapped, and what was dropped.
+def convert(source: str, target: pathlib.Path, format: CheckpointFormat) -> bool:
+    """Write a preset in another format; report what that changes.
 
     Args:
         source: a folder, a zip of Google's, or a built-in name.
         target: the folder to write.
         format: of the target.
+
+    Returns:
+        Whether both sides, loaded anew, answer the same.
     """
-    preset = presets.find_preset(source)
-    model = _model(preset, source)
-    backbone = getattr(model, "backbone", model)
-    report = _load(preset, model, backbone)
-    dropped = _write(model, backbone, preset, target, format)
-    _tell(f"{report.source}: {len(report.loaded)} tensors, each in its place.")
-    for name in report.ignored:
-        _tell(f"Dropped {name}: no weight of a {type(model).__name__}.")
-    for line in dropped:
+    done = conversion.convert_preset(source, target, format.value)
+    table = rich.table.Table(title="Mapped", title_justify="left")
+    for column in ("in kbert", "in the source", "in the target", "shape"):
+        table.add_column(column, overflow="fold")
+    table.add_column("tensors", justify="right")
+    for row in done.mapped:
+        cells = (row.path, row.source, row.target, " x ".join(map(str, row.shape)))
+        table.add_row(*map(rich.text.Text, cells), str(row.count))
+    out().print(table)
+    count = sum(row.count for row in done.mapped)
+    _tell(f"{done.source}: {count} tensors, each in its place.")
+    for what, why in done.dropped:
+        _tell(f"Dropped {what}: {why}.")
+    for what, why in done.new:
+        _tell(f"New {what}: {why}.")
+    for line in done.differences:
         _tell(f"{line}.")
-    _tell(f"Wrote {target}: {', '.join(sorted(p.name for p in target.iterdir()))}.")
+    _tell(f"Wrote {target}: {', '.join(done.files)}.")
+    _tell_comparison(done)
+    return done.faithful
 
 
-def _model(preset: presets.Preset, source: str):
-    """Return the preset's model, with its head if kbert has that, without weights."""
-    config = preset.read_json("config.json")
-    if "BertForSequenceClassification" in (config.get("architectures") or ()):
-        return kbert.BertClassifier.from_preset(source, load_weights=False)
-    classes = google.num_classes(preset) if preset.format == "google" else None
-    if classes is None:
-        return kbert.BertBackbone.from_preset(source, load_weights=False)
-    if classes == 1:
-        return kbert.BertClassifier.from_preset(
-            source, load_weights=False, problem="regression"
+def _tell_comparison(done: conversion.Conversion) -> None:
+    """Print how far the outputs of both sides lie from each other."""
+    for text in done.other_ids:
+        _tell(f"Other ids in the target: {text!r}.", "red")
+    for name, difference in done.outputs.items():
+        far = difference > conversion.TOLERANCE
+        _tell(
+            f"{done.kind}, {name.replace('_', ' ')}: largest difference of both sides "
+            f"{difference:.1e}, at most {conversion.TOLERANCE:g} allowed.",
+            "red" if far else "",
         )
-    return kbert.BertClassifier.from_preset(
-        source, load_weights=False, num_classes=classes
-    )
 
 
-def _load(preset: presets.Preset, model, backbone) -> LoadReport:
-    """Load the weights into the model."""
-    variables = {weight.path: weight for weight in backbone.weights}
-    if model is not backbone:
-        variables |= model.head_weights()
-    return folder.load_preset(preset, variables)
-
-
-def _write(model, backbone, preset, target, format) -> list[str]:
-    """Write the model; return what its new format cannot say."""
-    is_task = model is not backbone
-    if format == CheckpointFormat.huggingface and is_task:
-        model.save_to_preset(target)
-        return []
-    tokenizer = kbert.BertTokenizer.from_files(preset)
-    folder.check_vocabulary(tokenizer.vocabulary_size, backbone.config)
-    if format == CheckpointFormat.huggingface:
-        config = {
-            **backbone.config.to_hugging_face(),
-            "architectures": ["BertModel"],
-        }
-        files = {
-            "config.json": json.dumps(config, indent=2).encode(),
-            **tokenizer.to_files(backbone.config.max_sequence_length),
-            "model.safetensors": functools.partial(
-                folder.write_weights, _arrays(backbone)
-            ),
-        }
-        presets.write_preset(target, files, {})
-        return []
-    weights = saving.merged_weights(model) if is_task else _arrays(backbone)
-    writer = google.write_checkpoint
-    if format == CheckpointFormat.keras_hub:
-        writer = keras_hub.write_folder
-    told = writer(target, weights, backbone.config, tokenizer)
-    if is_task:
-        told.append(
-            f"Dropped problem={model.problem!r} and labels={list(model.labels)}: "
-            "its files have no place for them; pass them again when you load"
-        )
-    return told
-
-
-def _arrays(backbone) -> dict:
-    """Return the weights by path."""
-    return {
-        weight.path: keras.ops.convert_to_numpy(weight) for weight in backbone.weights
-    }
-
-
-def _tell(line: str) -> None:
+def _tell(line: str, style: str = "") -> None:
     """Print a line of the report, in which brackets are no markup."""
-    out().print(rich.text.Text(line))
+    out().print(rich.text.Text(line, style))

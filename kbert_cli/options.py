@@ -149,3 +149,7 @@ Target = Annotated[
 TargetFormat = Annotated[
     CheckpointFormat, typer.Option("--format", help="Whose files to write.")
 ]
+# Of `inspect`.
+Inspected = Annotated[
+    str, typer.Argument(help="A folder, a zip of Google's, or a built-in name.")
+]

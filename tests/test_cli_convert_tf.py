@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 import kbert
 from kbert.checkpoints import google
+from kbert.convert import conversion
 from kbert.tasks import saving
 from kbert_cli import app
 from tests import random_bert, tiny
@@ -35,7 +36,9 @@ def test_to_google_and_back(classifier, tmp_path):
     done = run(preset, there, "--format", "google")
     assert done.exit_code == 0, done.stderr
     assert "model.safetensors: 25 tensors" in done.stdout
-    assert "Dropped problem='single_label' and labels=['x', 'y', 'z']" in done.stdout
+    assert "Dropped problem_type='single_label_classification': the" in done.stdout
+    assert "Dropped id2label={'0': 'x', '1': 'y', '2': 'z'}" in done.stdout
+    assert "BertClassifier, answers: largest difference of both sides" in done.stdout
     assert "--do_lower_case=true" in done.stdout
     assert "bert_model.ckpt.index" in done.stdout
     done = run(there, back, "--format", "huggingface")
@@ -71,7 +74,7 @@ def test_what_is_dropped_is_named(classifier, tmp_path):
     safetensors.numpy.save_file(arrays, preset / "model.safetensors")
     done = run(preset, tmp_path / "google", "--format", "google")
     assert done.exit_code == 0, done.stderr
-    assert "Dropped qa_outputs.bias: no weight of a BertClassifier." in done.stdout
+    assert "Dropped qa_outputs.bias: of another head: no weight of a Ber" in done.stdout
 
 
 def test_an_erf_gelu_is_refused_in_a_line(tmp_path):
@@ -102,3 +105,17 @@ def test_to_keras_hub_and_back(classifier, tmp_path):
     assert np.array_equal(
         again.predict(TEXTS, verbose=0), classifier.predict(TEXTS, verbose=0)
     )
+
+
+def test_a_target_that_answers_otherwise_ends_with_1(classifier, tmp_path, monkeypatch):
+    def wrong(target, variables, config, tokenizer):
+        embeddings = variables["embeddings/token_embedding/embeddings"]
+        changed = {"embeddings/token_embedding/embeddings": embeddings * 1.01}
+        variables = {**variables, **changed}
+        return google.write_checkpoint(target, variables, config, tokenizer)
+
+    monkeypatch.setitem(conversion.WRITERS, "google", wrong)
+    classifier.save_to_preset(tmp_path / "preset")
+    done = run(tmp_path / "preset", tmp_path / "google", "--format", "google")
+    assert done.exit_code == 1
+    assert "sequence output: largest difference of both sides" in done.stdout

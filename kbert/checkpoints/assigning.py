@@ -106,7 +106,7 @@ def load_into(
         _check_shape(path, variables[path], found[name], arrays, transform, source)
     for path in present:
         name, transform = tensors[path]
-        array = np.asarray(arrays[found[name]])
+        array = _own(np.asarray(arrays[found[name]]))
         variables[path].assign(names.apply(transform, array))
     if absent:
         warnings.warn(
@@ -194,6 +194,14 @@ def _check_shape(path, variable, stored, arrays, transform, source):
             f"The tensor {stored!r} of {source} must have the shape {expected}, which "
             f"the configuration asks for (variable {path!r}). Received: {received}."
         )
+
+
+def _own(array: np.ndarray) -> np.ndarray:
+    """Returns an array in memory of its own, as a backend may keep it.
+
+    What is read-only is a file's memory, which may change with the file.
+    """
+    return array if array.flags.writeable else array.copy()
 
 
 def _of_a_head(name: str, format: Format) -> bool:

@@ -5,7 +5,9 @@ A folder of another format is read by the module of that format.
 
 import functools
 import json
+import mmap
 import os
+import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -233,14 +235,15 @@ def _read_file(path: Path) -> dict[str, StoredArray]:
     header = _read_header(path)
     try:
         with safetensors.safe_open(path, framework="numpy"):
-            data = np.asarray(np.memmap(path, np.uint8, mode="r"))
+            with path.open("rb") as file:
+                data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except safetensors.SafetensorError as error:
         raise ValueError(
             f"{path} must be a whole safetensors file; it is truncated or damaged. "
             f"Received: {path.stat().st_size} bytes, of which safetensors says: "
             f"{shorten(str(error), 500)}."
         ) from error
-    start = 8 + int.from_bytes(data[:8].tobytes(), "little")
+    start = 8 + int.from_bytes(data[:8], "little")
     header.pop("__metadata__", None)
     arrays = {}
     for name, entry in header.items():
@@ -251,20 +254,31 @@ def _read_file(path: Path) -> dict[str, StoredArray]:
             entry["dtype"],
             shape,
             functools.partial(
-                _numbers, data[start + begin : start + end], entry["dtype"], shape
+                _numbers, data, start + begin, end - begin, entry["dtype"], shape
             ),
             _FLOATS,
         )
     return arrays
 
 
-def _numbers(data: np.ndarray, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Returns bytes of a file as float32 numbers in memory of their own."""
+def _numbers(file, begin, length, dtype, shape) -> np.ndarray:
+    """Returns bytes of a file as numbers; where they are floats, the file's memory.
+
+    Args:
+        file: mapped into memory.
+        begin: of the bytes.
+        length: of the bytes.
+        dtype: as safetensors spells it.
+        shape: of the array.
+    """
+    if sys.platform == "linux":
+        file.madvise(mmap.MADV_DONTNEED)  # what was read before leaves the memory
+    data = np.frombuffer(file, np.uint8, length, begin)
     if dtype == "BF16":  # the upper half of a float32
         array = (data.view("<u2").astype("<u4") << 16).view("<f4")
     else:
         array = data.view(np.dtype(_FLOATS[dtype]).newbyteorder("<"))
-    return array.reshape(shape).astype(np.float32)
+    return array.reshape(shape)
 
 
 def _read_header(path: Path) -> dict:

@@ -152,20 +152,6 @@ def read_checkpoint(prefix: Path) -> dict[str, StoredArray]:
     }
 
 
-def num_classes(preset: Preset) -> int | None:
-    """Returns the classes of the head of run_classifier.py, None where there is none.
-
-    Args:
-        preset: a folder of Google's.
-
-    Raises:
-        ImportError, FileNotFoundError, ValueError: as `open_weights`.
-    """
-    name, _ = names.translate("classifier/bias", "kbert", "google") or ("", "")
-    bias = open_weights(preset).arrays.get(name)
-    return bias.shape[0] if bias and bias.shape else None
-
-
 def write_checkpoint(
     folder: str | os.PathLike,
     variables: Mapping[str, Any],

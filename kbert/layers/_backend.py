@@ -1,10 +1,15 @@
 """Where a backend has a better way than `keras.ops`."""
 
 import math
+import os
+import warnings
 
 import keras
 import numpy as np
 from keras import ops
+
+# A pass of XLA that, on a CPU, lets it merge what `remat` computes twice.
+_REMAT_FLAG = "--xla_disable_hlo_passes=cse_barrier_expander"
 
 
 def linear(x, kernel, bias):
@@ -102,6 +107,20 @@ def kept(shape, rate, seed):
     shorts = tf.reshape(tf.bitcast(words, "int16"), [-1])[:count]
     least = tf.constant(round(rate * 2**16) - 2**15, "int16")
     return tf.reshape(shorts >= least, shape)
+
+
+def warn_of_xla():
+    """Warns where XLA would compute nothing again: on JAX's CPU, with its defaults."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if keras.backend.backend() != "jax" or _REMAT_FLAG in flags:
+        return
+    if all(device.startswith("cpu") for device in keras.distribution.list_devices()):
+        warnings.warn(
+            "On a CPU XLA merges the second computation of `remat` with the first, so "
+            "no memory is saved. Set this before Python starts: "
+            f"XLA_FLAGS={_REMAT_FLAG}",
+            stacklevel=3,
+        )
 
 
 def _hashed(x):

@@ -5,6 +5,7 @@ from keras import ops
 
 from kbert.layers._backend import attention
 from kbert.layers.dropout import dropped
+from kbert.layers.initial_values import truncated_normal
 from kbert.layers.projection import BertProjection
 
 
@@ -53,9 +54,7 @@ class BertSelfAttention(keras.layers.Layer):
         def projection(name):
             return BertProjection(
                 hidden_dim,
-                kernel_initializer=keras.initializers.TruncatedNormal(
-                    stddev=initializer_range
-                ),
+                kernel_initializer=truncated_normal(initializer_range),
                 dtype=self.dtype_policy,
                 name=name,
             )

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from kbert.layers.dropout import dropped
+from kbert.layers.initial_values import truncated_normal
 
 
 @keras.saving.register_keras_serializable(package="kbert")
@@ -59,9 +60,7 @@ class BertEmbeddings(keras.layers.Layer):
             return keras.layers.Embedding(
                 rows,
                 hidden_dim,
-                embeddings_initializer=keras.initializers.TruncatedNormal(
-                    stddev=initializer_range
-                ),
+                embeddings_initializer=truncated_normal(initializer_range),
                 dtype=self.dtype_policy,
                 name=name,
             )

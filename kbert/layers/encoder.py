@@ -7,6 +7,7 @@ from kbert.layers._backend import gelu
 from kbert.layers.attention import BertSelfAttention, flattened
 from kbert.layers.dropout import dropped
 from kbert.layers.heads import at_first
+from kbert.layers.initial_values import truncated_normal
 from kbert.layers.projection import BertProjection
 
 
@@ -66,9 +67,7 @@ class BertEncoderLayer(keras.layers.Layer):
         def dense(units, name):
             return BertProjection(
                 units,
-                kernel_initializer=keras.initializers.TruncatedNormal(
-                    stddev=initializer_range
-                ),
+                kernel_initializer=truncated_normal(initializer_range),
                 dtype=self.dtype_policy,
                 name=name,
             )

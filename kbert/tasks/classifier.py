@@ -301,11 +301,10 @@ class BertClassifier(BertTask):
             sequence_length=sequence_length,
             long_text=long_text,
         )
-        saved = _saved_head(parts.config)
+        saved = saved_head(parts.config)
         asked = _asked_head(saved, labels, num_classes, problem)
-        backbone = BertBackbone.from_architecture(
-            parts.architecture, remat=remat, dtype=dtype
-        )
+        options = {"remat": remat, "dtype": dtype, "random_weights": not load_weights}
+        backbone = BertBackbone.from_architecture(parts.architecture, **options)
         classifier = cls(
             backbone, parts.preprocessor, **asked, dropout=dropout, name=name
         )
@@ -367,7 +366,7 @@ def _check_number(num_classes, least):
         )
 
 
-def _saved_head(config) -> dict | None:
+def saved_head(config) -> dict | None:
     """Returns the labels and problem of the head in a `config.json`, None if none."""
     if "BertForSequenceClassification" not in (config.get("architectures") or ()):
         return None

@@ -188,8 +188,3 @@ def test_a_checkpoint_of_objects_is_refused(model, tmp_path):
     (tmp_path / "bert_config.json").write_text('{"vocab_size": 11}')
     with pytest.raises(ValueError, match="Received: a checkpoint of objects"):
         folder.load_preset(presets.find_preset(tmp_path), model())
-
-
-def test_the_classes_of_a_head(as_google):
-    assert google.num_classes(as_google({})) is None
-    assert google.num_classes(as_google({}, ("pooler", "classifier"))) == 3

@@ -1,6 +1,6 @@
 """Load presets under an audit hook and judge: a program, run in a process of its own.
 
-`python judge.py FOLDER` loads every folder in FOLDER three ways and writes the verdicts
+`python judge.py FOLDER` loads every folder in FOLDER four ways and writes the verdicts
 as JSON. Whatever loading needs is imported by loading FOLDER/good first; from then on a
 file opened elsewhere, an import, a socket, a process, a write or an unpickled name is a
 fault; so are more than 2 seconds of the processor, more than 200 MB, and an error that
@@ -153,7 +153,10 @@ def main(corpus: pathlib.Path) -> None:
     def tokenizer(folder):
         return kbert.BertTokenizer.from_preset(folder)("The film was badly [SEP] made")
 
-    loaders = {"B": backbone, "C": classifier, "T": tokenizer}
+    def inspection(folder):
+        return json.dumps(dict(kbert.inspect_preset(folder).loads))
+
+    loaders = {"B": backbone, "C": classifier, "T": tokenizer, "I": inspection}
     signal.signal(signal.SIGALRM, too_late)
     warnings.simplefilter("ignore")
     for load in loaders.values():

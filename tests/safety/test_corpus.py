@@ -78,12 +78,23 @@ def test_hostile_folder(name, verdicts):
     number = list(CASES).index(name)
     for loader, verdict in verdicts["cases"][f"{number:03d}"].items():
         assert verdict["faults"] == [], verdict
+        if loader == "I":
+            continue  # which refuses nothing
         if loader in case.refused_by:
             assert verdict["outcome"] in ("ValueError", "FileNotFoundError"), verdict
             assert re.search(case.told, verdict["message"], re.DOTALL), verdict
         else:
             expected = verdicts["cases"]["good"][loader]["message"]
             assert (verdict["outcome"], verdict["message"]) == ("loaded", expected)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_inspection_says_what_loading_says(name, verdicts):
+    verdict = verdicts["cases"][f"{list(CASES).index(name):03d}"]
+    told = json.loads(verdict["I"]["message"])
+    for loader, kind in (("B", "BertBackbone"), ("T", "BertTokenizer")):
+        loaded = verdict[loader]["outcome"] == "loaded"
+        assert told[kind] == (None if loaded else verdict[loader]["message"])
 
 
 def test_names_of_cases_are_distinct():

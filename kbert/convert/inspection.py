@@ -1,0 +1,239 @@
+"""What the files of a model hold, and whether it would load: without a model."""
+
+import dataclasses
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kbert import presets
+from kbert.backbone import BertBackbone
+from kbert.checkpoints import folder, sizes
+from kbert.checkpoints.assigning import Weights
+from kbert.config import BertConfig
+from kbert.convert import classes
+from kbert.files import sha256
+from kbert.tasks import saving
+from kbert.tasks.classifier import saved_head
+from kbert.tokenization.wordpiece import BertTokenizer
+
+# What loading raises about files, each with a sentence for the user.
+ERRORS = (ValueError, OSError, ImportError)
+_MOST_FILES = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class FileFacts:
+    """A file of a preset.
+
+    Args:
+        name: in the folder.
+        size: in bytes.
+        sha256: in hexadecimal; None where it cannot be read, or is a link that is not
+            followed.
+        told: "as saved" or "changed" where `kbert.json` has its hash; or what is odd.
+    """
+
+    name: str
+    size: int
+    sha256: str | None
+    told: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Inspection:
+    """What a preset's files hold. What could not be read is None or empty.
+
+    Args:
+        spec: what was looked at.
+        folder: where the files lie: of a zip, where it was unpacked.
+        format: "hugging_face", "google" or "keras_hub".
+        built_for: transformers' name of the model that the files say they are.
+        architecture: the encoder's hyper-parameters.
+        parameters: {"encoder", or the head's name: numbers in the files}; what is no
+            weight of a model of kbert's stands under "other".
+        others: the tensors under "other".
+        dtypes: those of the weights, as numpy calls them.
+        tokenizer: the arguments of `BertTokenizer`, for its vocabulary the size.
+        labels: of a classifier, in the order of the logits.
+        problem: of a classifier.
+        files: everything that lies in the folder.
+        metadata: the content of `kbert.json`, without digests.
+        loads: {kbert's class: None, or the sentence with which loading fails}.
+        new_heads: the tasks that would load with a new head, which is random.
+        notes: what loading would tell in warnings.
+    """
+
+    spec: str
+    folder: Path | None = None
+    format: str | None = None
+    built_for: str | None = None
+    architecture: BertConfig | None = None
+    parameters: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    others: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    tokenizer: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    labels: tuple[str, ...] = ()
+    problem: str | None = None
+    files: tuple[FileFacts, ...] = ()
+    metadata: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    loads: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+    new_heads: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def usable(self) -> bool:
+        """Whether every class that the files are for would load."""
+        return not any(self.loads.values())
+
+
+def inspect_preset(spec: str | os.PathLike) -> Inspection:
+    """Looks at a preset of any format that kbert reads.
+
+    No model is built, of weights no more is read than names, shapes and, for the
+    digests, bytes, and nothing in the files is run. What is wrong with them is no
+    error here, but part of the answer.
+
+    Args:
+        spec: a folder, a zip of Google's, or a built-in name.
+
+    Raises:
+        TypeError: if `spec` is neither a string nor a path.
+
+    Example:
+    >>> found = kbert.inspect_preset("bert_tiny_en_uncased")
+    >>> found.architecture.num_layers, found.tokenizer["lowercase"]
+    (2, True)
+    >>> found.loads["BertTokenizer"] is None
+    True
+    """
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        facts = _facts(spec)
+    notes = dict.fromkeys(str(warning.message) for warning in told)
+    return Inspection(os.fspath(spec), **facts, notes=tuple(notes))
+
+
+def _facts(spec) -> dict[str, Any]:
+    """Returns the fields of an `Inspection` but for `spec` and `notes`."""
+    try:
+        preset = presets.find_preset(spec)
+    except ERRORS as error:
+        kinds = (BertTokenizer, BertBackbone)
+        return {"loads": {kind.__name__: str(error) for kind in kinds}}
+    metadata = _or_none(preset.metadata) or {}
+    config = _or_none(lambda: preset.read_json("config.json")) or {}
+    architecture = _or_none(lambda: BertConfig.from_hugging_face(config))
+    weights = _or_none(lambda: folder.open_weights(preset))
+    claim = None
+    if architecture and weights:
+        claim = _or_none(lambda: classes.claimed(config, architecture, weights))
+    head = _or_none(lambda: saved_head(config)) or {}
+    loads = {
+        "BertTokenizer": _refusal(lambda: BertTokenizer.from_preset(spec)),
+        "BertBackbone": _refusal(lambda: _load_backbone(preset)),
+    }
+    kind = claim.kind if claim else BertBackbone
+    if kind is not BertBackbone:
+        loads[kind.__name__] = _refusal(lambda: _load_task(spec, preset, claim))
+    others = [task.__name__ for task in classes.TASK_CLASSES if task is not kind]
+    return {
+        "folder": preset.folder,
+        "format": preset.format,
+        "built_for": _built_for(config, claim) if claim else None,
+        "architecture": architecture,
+        **_weights_facts(weights),
+        "tokenizer": _or_none(lambda: _tokenizer_facts(spec)) or {},
+        "labels": tuple(head.get("labels") or ()),
+        "problem": head.get("problem"),
+        "files": tuple(_files(preset, metadata.get("files", {}))),
+        "metadata": _or_none(lambda: classes.provenance(preset)) or {},
+        "loads": loads,
+        "new_heads": () if any(loads.values()) else tuple(others),
+    }
+
+
+def _built_for(config: Mapping, claim: classes.Claim) -> str | None:
+    """Returns what `config.json` says, else what the tensors do."""
+    return ", ".join(config.get("architectures") or ()) or claim.architecture
+
+
+def _or_none(read):
+    """Returns what a function returns, None where the files do not let it."""
+    try:
+        return read()
+    except ERRORS:
+        return None  # the classes that would load tell why they would not
+
+
+def _refusal(load) -> str | None:
+    """Returns the sentence with which loading fails, None where it does not."""
+    try:
+        load()
+    except ERRORS as error:
+        return str(error)
+    return None
+
+
+def _load_backbone(preset: presets.Preset) -> None:
+    """Does what `BertBackbone.from_preset` does, but for building and assigning."""
+    config = sizes.read_architecture(preset, load_weights=True)
+    _compare(preset, sizes.expected_shapes(config), ("pooler",))
+
+
+def _load_task(spec, preset: presets.Preset, claim: classes.Claim) -> None:
+    """Does what a task's `from_preset` does, but for building and assigning."""
+    saving.read_parts(spec, load_weights=True)
+    _compare(preset, claim.shapes, ("pooler", *classes.heads_of(claim)))
+
+
+def _compare(preset, shapes, optional) -> None:
+    """Does what `folder.load_preset` does, but for assigning."""
+    preset.verify()
+    sizes.compare(folder.open_weights(preset), shapes, optional)
+
+
+def _weights_facts(weights: Weights | None) -> dict[str, Any]:
+    """Returns what the weights are."""
+    if weights is None:
+        return {}
+    parts = {name: classes.part_of(name, weights) for name in weights.arrays}
+    return {
+        "parameters": classes.heads_in(weights),
+        "others": tuple(name for name, part in parts.items() if part == "other"),
+        "dtypes": tuple(
+            sorted({weights.arrays[n].number for n, p in parts.items() if p != "other"})
+        ),
+    }
+
+
+def _tokenizer_facts(spec) -> dict[str, Any]:
+    """Returns the tokenizer's settings, of its vocabulary the size."""
+    settings = BertTokenizer.from_preset(spec).get_config()
+    return {**settings, "vocabulary": len(settings["vocabulary"])}
+
+
+def _files(preset: presets.Preset, hashes: Mapping[str, str]) -> Iterator[FileFacts]:
+    """Yields what lies in a folder; links out of it are told, not followed."""
+    names = set(hashes)
+    for place, _, found in os.walk(preset.folder):
+        here = Path(place).relative_to(preset.folder)
+        names |= {(here / name).as_posix() for name in found}
+        if len(names) > _MOST_FILES:
+            break
+    for name in sorted(names)[:_MOST_FILES]:
+        try:
+            path = preset.path(name)
+            digest = sha256(path)
+        except ERRORS as error:
+            yield FileFacts(name, 0, None, str(error))
+            continue
+        expected = hashes.get(name)
+        told = "" if expected is None else "changed"
+        yield FileFacts(
+            name,
+            path.stat().st_size,
+            digest,
+            "as saved" if digest == expected else told,
+        )
