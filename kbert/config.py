@@ -176,6 +176,10 @@ class BertConfig:
             return self.dropout
         return self.classifier_dropout
 
+    def told_dropout(self, rate: float) -> float | None:
+        """Returns the `classifier_dropout` with which `head_dropout` is this rate."""
+        return self.classifier_dropout if rate == self.head_dropout else rate
+
     @classmethod
     def from_hugging_face(cls, config: dict) -> "BertConfig":
         """Reads the content of a Hugging Face `config.json`.

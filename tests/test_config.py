@@ -42,6 +42,17 @@ def test_dropout_of_a_head():
     assert BertConfig(dropout=0.2, classifier_dropout=0.0).head_dropout == 0.0
 
 
+@pytest.mark.parametrize("classifier_dropout", [None, 0.1, 0.3])
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.3])
+def test_a_told_dropout_is_the_heads(classifier_dropout, rate):
+    config = BertConfig(dropout=0.1, classifier_dropout=classifier_dropout)
+    told = config.told_dropout(rate)
+    again = dataclasses.replace(config, classifier_dropout=told)
+    assert again.head_dropout == rate
+    if rate == config.head_dropout:
+        assert again == config
+
+
 @pytest.mark.parametrize("config", [BertConfig(), OTHER])
 def test_there_and_back_through_json(config):
     content = json.loads(json.dumps(config.to_hugging_face()))

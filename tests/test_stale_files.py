@@ -1,7 +1,7 @@
 import pytest
 
 from kbert import presets
-from kbert.stale_files import is_stale
+from kbert.stale_files import check_no_other_model, is_stale
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,12 @@ def test_is_stale(filename, written, stale):
 def test_the_names_are_those_of_presets():
     assert is_stale(presets.WEIGHTS_INDEX, {presets.WEIGHTS})
     assert is_stale("added_tokens.json", {presets.VOCABULARY})
+
+
+def test_another_model_is_not_written_over(tmp_path):
+    check_no_other_model(tmp_path, "A checkpoint")
+    check_no_other_model(tmp_path / "new", "A checkpoint")
+    (tmp_path / "config.json").write_text("{}")
+    message = f"A checkpoint is not written over.*Received: '{tmp_path}', which has a"
+    with pytest.raises(ValueError, match=message):
+        check_no_other_model(tmp_path, "A checkpoint")

@@ -5,9 +5,11 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+import keras
 import numpy as np
 
 from kbert.checkpoints import names
+from kbert.checkpoints.stored import StoredArray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,14 +88,51 @@ def load_into(
         What was loaded, what stays random, what was ignored.
 
     Raises:
-        ValueError: before anything is assigned, if a tensor is missing, is nobody's,
-            is there twice, or has the wrong shape.
+        ValueError: as `match`, before anything is assigned; or if a file is damaged.
     """
-    tensors = {path: _tensor_name(path, format) for path in variables}
+    shapes = {path: tuple(variable.shape) for path, variable in variables.items()}
+    report = match(shapes, arrays, format, source=source, optional=optional)
+    for path, name in report.tensors.items():
+        _, transform = _tensor_name(path, format)
+        _assign(variables[path], transform, np.asarray(arrays[name]))
+    if report.random:
+        warnings.warn(
+            f"{source} has no weights for {list(report.random)}: they stay random. "
+            "Train them before the model's answers mean anything.",
+            stacklevel=3,
+        )
+    return report
+
+
+def match(
+    shapes: Mapping[str, tuple[int, ...]],
+    arrays: Mapping[str, Any],
+    format: Format,
+    *,
+    source: str,
+    optional: Collection[str] = (),
+) -> LoadReport:
+    """Finds the tensor for every variable, reading none.
+
+    Args:
+        shapes: of the variables, by kbert's path.
+        arrays: as for `load_into`; so are the others.
+        format: whose names they are.
+        source: where they come from, for messages.
+        optional: the heads that may be absent.
+
+    Returns:
+        What loading does.
+
+    Raises:
+        ValueError: if a tensor is missing, is nobody's, is there twice, has the wrong
+            shape, or holds no floating-point numbers.
+    """
+    tensors = {path: _tensor_name(path, format) for path in shapes}
     wanted = {name for name, _ in tensors.values()}
     found, ignored = _match(arrays, wanted, format, source)
     absent = [path for path, (name, _) in tensors.items() if name not in found]
-    present = [path for path in variables if path not in absent]
+    present = {path: found[tensors[path][0]] for path in shapes if path not in absent}
     absent_heads = set(optional) - {names.head_of(path) for path in present}
     missing = [path for path in absent if names.head_of(path) not in absent_heads]
     if missing:
@@ -101,26 +140,12 @@ def load_into(
             f"{source} must have a tensor for every variable. Missing: "
             f"{[tensors[path][0] for path in missing]}, for the variables {missing}."
         )
-    for path in present:
-        name, transform = tensors[path]
-        _check_shape(path, variables[path], found[name], arrays, transform, source)
-    for path in present:
-        name, transform = tensors[path]
-        array = _own(np.asarray(arrays[found[name]]))
-        variables[path].assign(names.apply(transform, array))
-    if absent:
-        warnings.warn(
-            f"{source} has no weights for {absent}: they stay random. Train them "
-            "before the model's answers mean anything.",
-            stacklevel=3,
-        )
-    return LoadReport(
-        source,
-        tuple(present),
-        tuple(absent),
-        tuple(ignored),
-        {path: found[tensors[path][0]] for path in present},
-    )
+    for path, stored in present.items():
+        _check_shape(path, shapes[path], stored, arrays, tensors[path][1], source)
+    for stored in present.values():
+        if isinstance(arrays[stored], StoredArray):
+            arrays[stored].check_dtype()
+    return LoadReport(source, tuple(present), tuple(absent), tuple(ignored), present)
 
 
 def dump(variables: Mapping[str, Any], format: Format) -> dict[str, np.ndarray]:
@@ -183,10 +208,9 @@ def _match(
     return found, ignored
 
 
-def _check_shape(path, variable, stored, arrays, transform, source):
+def _check_shape(path, expected, stored, arrays, transform, source):
     """Compares the shapes of a variable and of the tensor for it."""
     received = tuple(arrays[stored].shape)
-    expected = tuple(variable.shape)
     if transform == names.TRANSPOSE:
         expected = expected[::-1]
     if received != expected:
@@ -196,12 +220,19 @@ def _check_shape(path, variable, stored, arrays, transform, source):
         )
 
 
-def _own(array: np.ndarray) -> np.ndarray:
-    """Returns an array in memory of its own, as a backend may keep it.
+def _assign(variable: Any, transform: str, array: np.ndarray) -> None:
+    """Gives a variable its numbers, in memory of their own.
 
-    What is read-only is a file's memory, which may change with the file.
+    What is read-only is the memory of a file, which may change with the file, and
+    which is slow to read in another order.
     """
-    return array if array.flags.writeable else array.copy()
+    if not array.flags.writeable:
+        array = array.copy()
+    if transform == names.TRANSPOSE and isinstance(variable, keras.Variable):
+        # The backends are faster at it than numpy.
+        variable.assign(keras.ops.transpose(keras.ops.convert_to_tensor(array)))
+    else:
+        variable.assign(names.apply(transform, array))
 
 
 def _of_a_head(name: str, format: Format) -> bool:

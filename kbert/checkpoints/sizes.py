@@ -1,38 +1,11 @@
 """The sizes in a configuration against those in a file, before a model is built."""
 
-import dataclasses
-import warnings
 from collections.abc import Collection, Mapping
 
-import numpy as np
-
 from kbert.checkpoints import assigning, folder, names
-from kbert.checkpoints.stored import StoredArray
 from kbert.config import BertConfig
 from kbert.presets import Preset
 from kbert.strict_json import errors_naming
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Blank:
-    """Stands for a variable, or for an array in a file: a shape without numbers.
-
-    Args:
-        shape: of both.
-        stored: the array in a file; its dtype is checked, its numbers stay unread.
-    """
-
-    shape: tuple[int, ...]
-    stored: StoredArray | None = None
-
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
-        """Returns zeros of the shape, all in the same place of memory."""
-        if self.stored is not None:
-            self.stored.check_dtype()
-        return np.broadcast_to(np.float32(0), self.shape)
-
-    def assign(self, value) -> None:
-        """Takes what a variable would take."""
 
 
 def expected_shapes(
@@ -129,12 +102,10 @@ def compare(
     Raises:
         ValueError: as loading would.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # loading tells what stays random
-        return assigning.load_into(
-            {path: _Blank(shape) for path, shape in shapes.items()},
-            {name: _Blank(each.shape, each) for name, each in weights.arrays.items()},
-            weights.format,
-            source=weights.source,
-            optional=optional,
-        )
+    return assigning.match(
+        shapes,
+        weights.arrays,
+        weights.format,
+        source=weights.source,
+        optional=optional,
+    )

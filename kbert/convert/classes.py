@@ -36,7 +36,9 @@ class Task(NamedTuple):
 def _classes(config: Mapping) -> int | None:
     """Returns C of a classifier's head."""
     saved = saved_head(dict(config))
-    return saved and len(saved["labels"] or "1")
+    if saved is None:
+        return None
+    return len(saved["labels"] or ("the number",))
 
 
 def _for_classes(width: int) -> dict[str, Any]:

@@ -129,13 +129,13 @@ def _facts(spec) -> dict[str, Any]:
     claim = None
     if architecture and weights:
         claim = _or_none(lambda: classes.claimed(config, architecture, weights))
-    head = _or_none(lambda: saved_head(config)) or {}
+    head = (architecture and saved_head(config)) or {}
     loads = {
         "BertTokenizer": _refusal(lambda: BertTokenizer.from_preset(spec)),
         "BertBackbone": _refusal(lambda: _load_backbone(preset)),
     }
     kind = claim.kind if claim else BertBackbone
-    if kind is not BertBackbone:
+    if claim and kind is not BertBackbone:
         loads[kind.__name__] = _refusal(lambda: _load_task(spec, preset, claim))
     others = [task.__name__ for task in classes.TASK_CLASSES if task is not kind]
     return {

@@ -245,7 +245,7 @@ class BertClassifier(BertTask):
             "problem_type": _PROBLEM_TYPES[self.problem],
             "id2label": {str(index): name for index, name in names.items()},
             "label2id": {name: index for index, name in names.items()},
-            "classifier_dropout": self.dropout,
+            "classifier_dropout": self.backbone.config.told_dropout(self.dropout),
         }
 
     def get_config(self):
