@@ -88,13 +88,19 @@ def test_hostile_folder(name, verdicts):
             assert (verdict["outcome"], verdict["message"]) == ("loaded", expected)
 
 
+def settled(message):
+    """The message without what safetensors picks anew each time: one of two tensors."""
+    return message and re.sub("`[^`]*`", "`…`", message)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_inspection_says_what_loading_says(name, verdicts):
     verdict = verdicts["cases"][f"{list(CASES).index(name):03d}"]
     told = json.loads(verdict["I"]["message"])
     for loader, kind in (("B", "BertBackbone"), ("T", "BertTokenizer")):
         loaded = verdict[loader]["outcome"] == "loaded"
-        assert told[kind] == (None if loaded else verdict[loader]["message"])
+        expected = None if loaded else settled(verdict[loader]["message"])
+        assert settled(told[kind]) == expected
 
 
 def test_names_of_cases_are_distinct():
