@@ -211,7 +211,14 @@ class BertBackbone(keras.Model):
 
     @classmethod
     def from_preset(
-        cls, preset, *, load_weights=True, remat=False, dtype=None, name=None
+        cls,
+        preset,
+        *,
+        load_weights=True,
+        allow_pickle=False,
+        remat=False,
+        dtype=None,
+        name=None,
     ):
         """Builds the encoder of a preset.
 
@@ -219,6 +226,8 @@ class BertBackbone(keras.Model):
             preset: a built-in name, a folder with a BERT of any head, or Google's zip.
             load_weights: False for random weights; then nothing but the architecture
                 is read.
+            allow_pickle: True to read `pytorch_model.bin` where there is no better
+                file, through `torch.load(weights_only=True)`.
             remat: as for the constructor.
             dtype: dtype or dtype policy of every layer.
             name: of the model.
@@ -226,7 +235,7 @@ class BertBackbone(keras.Model):
         Returns:
             A `BertBackbone`.
         """
-        found = presets.find_preset(preset)
+        found = presets.find_preset(preset, allow_pickle=allow_pickle)
         config = sizes.read_architecture(found, load_weights=load_weights)
         backbone = cls.from_architecture(
             config,

@@ -15,12 +15,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from kbert import archives, google_release, keras_hub_folder, stale_files
+from kbert.bundles import saved_model_folder
 from kbert.files import listing, path_inside, replace_folder, sha256
 from kbert.strict_json import Required, read_json, read_signed_json, signed_json
 
 METADATA = "kbert.json"
 WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"
+# Where transformers' models have their weights, the best first; the rest are pickles.
+WEIGHTS_FILES = (WEIGHTS, WEIGHTS_INDEX, "tf_model.h5", "flax_model.msgpack")
+PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 VOCABULARY = "vocab.txt"
 
 _LENGTH = range(3, 1 << 20)
@@ -42,9 +46,10 @@ class Preset:
     Args:
         name: what the user called it, for messages.
         folder: where its files lie, absolute.
-        format: whose folder it is: "hugging_face", "google" or "keras_hub".
+        format: whose folder it is: "hugging_face", "google", "tf_hub" or "keras_hub".
         derived: the JSON files that are made from others that it has, by name.
         places: where files lie that are called otherwise; None for nowhere.
+        allow_pickle: whether its weights may be read from a pickle.
     """
 
     name: str
@@ -52,6 +57,7 @@ class Preset:
     format: str = "hugging_face"
     derived: Mapping = dataclasses.field(default_factory=dict, compare=False)
     places: Mapping = dataclasses.field(default_factory=dict, compare=False)
+    allow_pickle: bool = False
 
     @property
     def is_builtin(self) -> bool:
@@ -147,23 +153,34 @@ class Preset:
         """Returns the file that holds the weights, its hash checked for a built-in.
 
         Returns:
-            The path of a safetensors file, or of the index of several.
+            The path of one of `WEIGHTS_FILES` or, where that is allowed, of `PICKLED`.
 
         Raises:
             FileNotFoundError: if there are none, or the package that holds those of
                 a built-in preset is not installed.
-            ValueError: if the installed file is not the one that is listed.
+            ValueError: if the installed file is not the one that is listed, or there
+                are pickled weights alone and those are not allowed.
         """
-        for filename in (WEIGHTS, WEIGHTS_INDEX):
+        for filename in WEIGHTS_FILES + PICKLED * self.allow_pickle:
             if self.has(filename):
                 return self.path(filename)
         if self.is_builtin:
             return _installed_weights(self.name, self.metadata().get("sources", []))
-        raise FileNotFoundError(
+        needed = (
             f"The preset {self.name!r} must have the file {WEIGHTS!r}. In "
-            f"{self.folder} there are: {listing(self.folder)}. Weights in "
-            "other formats must be saved as safetensors first; `load_weights=False` "
-            "gives random weights."
+            f"{self.folder} there are: {listing(self.folder)}."
+        )
+        if any(map(self.has, PICKLED)):
+            raise ValueError(
+                f"{needed} {PICKLED[0]} is a pickle, which can name code to run. If "
+                "you trust where it comes from, pass allow_pickle=True: torch then "
+                "makes nothing but tensors of it (weights_only=True). Or save "
+                "the model as safetensors."
+            )
+        raise FileNotFoundError(
+            f"{needed} Weights in other formats than {list(WEIGHTS_FILES + PICKLED)} "
+            "must be saved as safetensors first; `load_weights=False` gives random "
+            "weights."
         )
 
     def _locate(self, filename: str) -> Path:
@@ -197,11 +214,12 @@ class Catalogue:
         return {name: find_preset(name).metadata() for name in preset_names()}
 
 
-def find_preset(spec: str | os.PathLike) -> Preset:
+def find_preset(spec: str | os.PathLike, *, allow_pickle: bool = False) -> Preset:
     """Returns the preset of that name or in that folder; never uses the network.
 
     Args:
         spec: a built-in name, or the path of a folder, or of a zip of Google's.
+        allow_pickle: whether the weights may be read from a pickle, by torch.
 
     Raises:
         FileNotFoundError: if `spec` is a path and no folder is there.
@@ -237,9 +255,7 @@ def find_preset(spec: str | os.PathLike) -> Preset:
         patterns = google_release.FILES
         folder = archives.unpacked(folder, google_release.CONFIG, patterns)
     if folder.is_dir():
-        return keras_hub_folder.understood(
-            google_release.understood(Preset(name, folder))
-        )
+        return _understood(Preset(name, folder, allow_pickle=allow_pickle))
     if folder.exists():
         raise NotADirectoryError(
             f"A preset must be a folder or a built-in name. Received a file: {name!r}."
@@ -255,6 +271,13 @@ def find_preset(spec: str | os.PathLike) -> Preset:
         f"Received: {name!r}. {f'Did you mean one of {close}? ' if close else ''}"
         f"Built-in names are: {preset_names()}."
     )
+
+
+def _understood(preset: Preset) -> Preset:
+    """Returns a preset with the files derived that another format lacks."""
+    for family in (google_release, saved_model_folder, keras_hub_folder):
+        preset = family.understood(preset)
+    return preset
 
 
 def write_preset(

@@ -22,6 +22,7 @@ ROWS = (
     {
         "files",
         "archives",
+        "bundles",
         "google_release",
         "keras_hub_folder",
         "stale_files",
@@ -45,6 +46,7 @@ LAZY = {
     "apache_beam",
     "huggingface_hub",
     "kagglehub",
+    "msgpack",
     "onnx",
     "onnxruntime",
     "pandas",
@@ -63,8 +65,12 @@ MAY_IMPORT_TENSORFLOW = (
     "kbert.checkpoints.google",
     "kbert.export",
 )
-# For a kernel.
-MAY_IMPORT_TORCH = ("kbert.layers._backend", "kbert.training.adamw_update")
+# For a kernel, and for the files of its own format.
+MAY_IMPORT_TORCH = (
+    "kbert.layers._backend",
+    "kbert.training.adamw_update",
+    "kbert.checkpoints.pickled",
+)
 
 
 def needs_tensorflow(module: str) -> bool:

@@ -1,6 +1,6 @@
 """The weights of a preset folder: safetensors files with transformers' names.
 
-A folder of another format is read by the module of that format.
+A folder or a file of another format is read by the module of that format.
 """
 
 import functools
@@ -17,13 +17,21 @@ import safetensors
 import safetensors.numpy
 
 from kbert import presets
-from kbert.checkpoints import assigning, google, keras_hub, names
+from kbert.checkpoints import (
+    assigning,
+    flax,
+    google,
+    keras_hub,
+    names,
+    pickled,
+    transformers_h5,
+)
 from kbert.checkpoints.assigning import Format, LoadReport, Weights
+from kbert.checkpoints.shards import read_shards
 from kbert.checkpoints.stored import StoredArray
 from kbert.config import BertConfig
-from kbert.files import path_inside
 from kbert.presets import Preset
-from kbert.strict_json import check_schema, parse_json, read_json, shorten
+from kbert.strict_json import parse_json, shorten
 from kbert.tokenization.wordpiece import BertTokenizer
 
 # BERT-large's header takes 50,000 bytes. Pickles and other files begin with 8 bytes
@@ -50,6 +58,12 @@ _EXTRAS = frozenset(
         "qa_outputs.bias",
     }
 )
+# Of what is no safetensors file.
+_READERS = {
+    "tf_model.h5": transformers_h5.read_weights,
+    "flax_model.msgpack": flax.read_weights,
+    "pytorch_model.bin": pickled.read_weights,
+}
 # What `config.json` says of a model without a head.
 BARE_ENCODER: Mapping[str, Any] = {"architectures": ["BertModel"]}
 # The names that layer normalisation had before torch had one.
@@ -73,21 +87,7 @@ def read_weights(path: Path) -> dict[str, StoredArray]:
     """
     if path.suffix != ".json":
         return _read_file(path)
-    listed: Any = read_json(path).get("weight_map")
-    check_schema({"weight_map": listed}, {"weight_map": {...: str}}, str(path))
-    arrays = {}
-    for filename in sorted(set(listed.values())):
-        for name, array in _read_file(path_inside(path.parent, filename)).items():
-            if listed.get(name) != filename:
-                raise ValueError(
-                    f"{path} must list every tensor of its files. Received: {name!r} "
-                    f"in {filename}, which it places in {listed.get(name)!r}."
-                )
-            arrays[name] = array
-    missing = sorted(set(listed) - set(arrays))
-    if missing:
-        raise ValueError(f"{path} lists tensors that its files lack: {missing}.")
-    return arrays
+    return read_shards(path, _read_file)
 
 
 def open_weights(preset: Preset) -> Weights:
@@ -101,12 +101,13 @@ def open_weights(preset: Preset) -> Weights:
         ImportError: if a library that reads the format is not installed.
         ValueError: as the format's `read_weights`.
     """
-    if preset.format == "google":
+    if preset.format in ("google", "tf_hub"):
         return google.open_weights(preset)
     if preset.format == "keras_hub":
         return keras_hub.open_weights(preset)
     path = preset.weights_path()
-    return Weights(str(path), HUGGING_FACE, read_weights(path))
+    read = _READERS.get(path.name.removesuffix(".index.json"), read_weights)
+    return Weights(str(path), HUGGING_FACE, read(path))
 
 
 def load_preset(

@@ -1,17 +1,19 @@
-"""Checkpoints of google-research/bert: TensorFlow 1 variables by name, no graph."""
+"""Checkpoints of Google's: of google-research/bert, and of tf-models by its names."""
 
-import contextlib
 import fnmatch
+import functools
 import json
-import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kbert import google_release
+from kbert.bundles import objects, saved_model_folder
+from kbert.bundles.reading import Entry, read_index
 from kbert.checkpoints import assigning, names
 from kbert.checkpoints.assigning import Format, Weights
 from kbert.checkpoints.stored import StoredArray
@@ -40,7 +42,11 @@ _OTHER_HEADS = frozenset(
 )
 _STEP = "global_step"
 _SLOTS = ("/adam_m", "/adam_v")  # of AdamWeightDecayOptimizer in optimization.py
-_OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"  # in what tf.train.Checkpoint writes
+# What tf-models keeps beside an encoder: counters, optimizers, flags, other heads.
+_OF_OBJECTS = re.compile(
+    r"save_counter$|global_step$|optimizer/|do_lower_case$|keras_api/|masked_lm/"
+    r"|next_sentence|predictions/transform/logits/|.*/\.OPTIMIZER_SLOT/"
+)
 # What Google's tokenization.py does, which has no options but `do_lower_case`.
 _TOKENIZER = {
     "split_on_cjk": True,
@@ -49,26 +55,39 @@ _TOKENIZER = {
     "extra_special_tokens": [],
     "max_word_length": 200,
 }
-_WHOLE = (
-    "{} must be a whole checkpoint, with its index and all its data; it is truncated "
-    "or damaged."
-)
 _DROPOUT = 0.1  # in front of the logits in run_classifier.py
 
 
 def open_weights(preset: Preset) -> Weights:
-    """Opens the checkpoint in a folder of Google's.
+    """Opens the checkpoint in a folder of Google's, or in a SavedModel.
 
     Args:
         preset: the folder.
 
     Raises:
         FileNotFoundError: if there is no checkpoint.
-        ImportError: if TensorFlow is not installed.
-        ValueError: if there are several, or one is damaged.
+        ValueError: if there are several, or one is damaged, or has another number of
+            heads than the configuration says.
     """
     prefix = checkpoint_prefix(preset)
-    return Weights(str(prefix), GOOGLE, read_checkpoint(prefix))
+    entries = read_index(prefix)
+    num_heads = None
+    if objects.GRAPH in entries:
+        entries = objects.by_google_names(entries)
+        num_heads = preset.read_json("config.json").get("num_attention_heads")
+    arrays = {}
+    for name, entry in entries.items():
+        shape = entry.shape
+        if num_heads is not None:
+            shape = objects.flat_shape(name, shape, num_heads, entry.where)
+        read = functools.partial(_numbers, entry, shape)
+        arrays[name] = StoredArray(entry.where, entry.dtype, shape, read)
+    return Weights(str(prefix), GOOGLE, arrays)
+
+
+def _numbers(entry: Entry, shape: tuple[int, ...]) -> np.ndarray:
+    """Returns a tensor, with attention's axes of heads and of their width in one."""
+    return entry.read().reshape(shape)
 
 
 def checkpoint_prefix(preset: Preset) -> Path:
@@ -78,6 +97,8 @@ def checkpoint_prefix(preset: Preset) -> Path:
         FileNotFoundError: if there is none.
         ValueError: if there are several, or a file is a link out of the folder.
     """
+    if preset.format == "tf_hub":
+        return saved_model_folder.prefix_of(preset)
     present = sorted(os.listdir(preset.folder))
     found = [file for file in present if fnmatch.fnmatchcase(file, "*.ckpt*.index")]
     if not found:
@@ -96,60 +117,6 @@ def checkpoint_prefix(preset: Preset) -> Path:
         if filename == found[0] or filename.startswith(f"{prefix}.data-"):
             preset.path(filename)  # a link out of the folder is refused here
     return preset.folder / prefix
-
-
-def read_checkpoint(prefix: Path) -> dict[str, StoredArray]:
-    """Opens a checkpoint by the beginning of its files' names.
-
-    Args:
-        prefix: like "folder/bert_model.ckpt".
-
-    Returns:
-        The tensors by name. Each is read when numpy asks for it.
-
-    Raises:
-        ImportError: if TensorFlow is not installed.
-        ValueError: if the files are damaged, or TensorFlow 2's `tf.train.Checkpoint`
-            wrote them.
-    """
-    tf = _tensorflow()
-    with _damage_told(tf, prefix):
-        reader = tf.train.load_checkpoint(str(prefix))
-        shapes = reader.get_variable_to_shape_map()
-        dtypes = reader.get_variable_to_dtype_map()
-    if _OBJECT_GRAPH in shapes:
-        raise ValueError(
-            f"{prefix} must hold variables by the names of google-research/bert. "
-            f"Received: a checkpoint of objects, as tf.train.Checkpoint writes it."
-        )
-    needed = sum(dtypes[name].size * math.prod(shapes[name]) for name in shapes)
-    held = sum(
-        path.stat().st_size
-        for path in prefix.parent.iterdir()
-        if path.name.startswith(f"{prefix.name}.data-")
-    )
-    if held < needed:
-        raise ValueError(
-            f"{_WHOLE.format(prefix)} Its index asks for {needed} bytes. Received: "
-            f"{held} bytes of data."
-        )
-
-    def reading(name: str) -> Callable[[], np.ndarray]:
-        def read() -> np.ndarray:
-            with _damage_told(tf, prefix):
-                return reader.get_tensor(name)
-
-        return read
-
-    return {
-        name: StoredArray(
-            f"{name!r} in {prefix}",
-            dtypes[name].name,
-            tuple(shapes[name]),
-            reading(name),
-        )
-        for name in sorted(shapes)
-    }
 
 
 def write_checkpoint(
@@ -233,7 +200,7 @@ def _differences(
 
 def _is_extra(name: str) -> bool:
     """Returns whether a variable is known, and no weight of the models of kbert."""
-    if name == _STEP or name in _OTHER_HEADS:
+    if name == _STEP or name in _OTHER_HEADS or _OF_OBJECTS.match(name):
         return True
     for slot in _SLOTS:
         if name.endswith(slot):
@@ -247,22 +214,13 @@ GOOGLE = Format("google", google_release.CONFIG, _is_extra)
 
 
 def _tensorflow():
-    """Returns TensorFlow, which reads and writes the files on every backend."""
+    """Returns TensorFlow, which writes the files on every backend."""
     try:
         import tensorflow as tf
     except ImportError as error:
         raise ImportError(
-            "Checkpoints of Google's are read and written by TensorFlow, on every "
-            "backend. Received: an environment without it. Run: "
+            "Checkpoints of Google's are written by TensorFlow, on every backend. "
+            "Received: an environment without it. Run: "
             "pip install 'keras-kbert[tensorflow]'"
         ) from error
     return tf
-
-
-@contextlib.contextmanager
-def _damage_told(tf: Any, prefix: Path) -> Iterator[None]:
-    """Turns TensorFlow's errors about a file into one that names it."""
-    try:
-        yield
-    except (tf.errors.OpError, IndexError) as error:  # the second: data that ends early
-        raise ValueError(f"{_WHOLE.format(prefix)} TensorFlow says: {error}") from error

@@ -1,12 +1,12 @@
 """The weights of KerasHub's presets: HDF5 files with the names of Keras's layers."""
 
-import contextlib
+import dataclasses
 import functools
 import importlib.metadata
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from kbert import keras_hub_folder
-from kbert.checkpoints import assigning
+from kbert.checkpoints import assigning, hdf5
 from kbert.checkpoints.assigning import Format, Weights
 from kbert.checkpoints.stored import StoredArray
 from kbert.config import BertConfig
@@ -31,7 +31,6 @@ BACKBONE, TASK = "model.weights.h5", "task.weights.h5"
 _FIRST_LAYER = re.compile("(?<=/)transformer_encoder(?=/)")
 # Attention's weights lie there with an axis of heads: (H, N, D), (N, D), (N, D, H).
 _HEADS = re.compile("_self_attention_layer/(query|key|value|output)_dense/vars/[01]$")
-_DEEPEST = 8  # groups within groups
 _VERSION = "0.32.0"  # whose layout is written
 # Of the Adam that a BertTextClassifier is compiled with: steps and learning rate.
 _FRESH_OPTIMIZER = {
@@ -69,47 +68,17 @@ def read_weights(path: Path, num_heads: int) -> dict[str, StoredArray]:
         ValueError: if it is damaged, holds links, virtual or external data, or has
             another number of heads.
     """
-    with _opened(path) as file:
-        found = dict(_datasets(file, "", path))
-        facts = {name: (data.dtype.name, data.shape) for name, data in found.items()}
     arrays = {}
-    for name, (dtype, stored) in facts.items():
-        shape = _shape(path, name, stored, num_heads)
-        read = functools.partial(_numbers, path, name, shape)
-        arrays[name] = StoredArray(f"{name!r} in {path}", dtype, shape, read)
+    for name, stored in hdf5.read_datasets(path).items():
+        shape = _shape(path, name, stored.shape, num_heads)
+        read = functools.partial(_numbers, stored, shape)
+        arrays[name] = dataclasses.replace(stored, shape=shape, read=read)
     return arrays
 
 
-def _numbers(path: Path, name: str, shape: tuple[int, ...]) -> np.ndarray:
+def _numbers(stored: StoredArray, shape: tuple[int, ...]) -> np.ndarray:
     """Returns a dataset, in the shape of kbert's variable."""
-    with _opened(path) as file:
-        return file[name][()].reshape(shape)
-
-
-def _datasets(group, prefix, path) -> Iterator[tuple[str, Any]]:
-    """Yields the datasets below a group; what could lead out of the file is refused."""
-    if prefix.count("/") > _DEEPEST:
-        raise ValueError(
-            f"{path} must not nest its groups deeper than {_DEEPEST}. Received: "
-            f"{prefix!r}."
-        )
-    for key in group:
-        name, link = prefix + key, group.get(key, getlink=True)
-        if not isinstance(link, h5py.HardLink):
-            raise ValueError(
-                f"{path} must hold its own weights. Received: {name!r}, a "
-                f"{type(link).__name__}."
-            )
-        found = group[key]
-        if isinstance(found, h5py.Group):
-            yield from _datasets(found, f"{name}/", path)
-        elif found.external or found.is_virtual:
-            raise ValueError(
-                f"{path} must hold its own weights. Received: {name!r}, whose data lie "
-                "elsewhere."
-            )
-        else:
-            yield name, found
+    return stored.read().reshape(shape)
 
 
 def _shape(path, name, shape, num_heads) -> tuple[int, ...]:
@@ -123,19 +92,6 @@ def _shape(path, name, shape, num_heads) -> tuple[int, ...]:
             f"Received: the shape {shape}."
         )
     return (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :])
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """Opens an HDF5 file to read; turns the library's errors into one that names it."""
-    try:
-        with h5py.File(path, "r") as file:
-            yield file
-    except (OSError, KeyError, RuntimeError) as error:
-        raise ValueError(
-            f"{path} must be a whole HDF5 file; it is truncated or damaged. h5py says: "
-            f"{error}."
-        ) from error
 
 
 def _full_name(stored: str) -> str:

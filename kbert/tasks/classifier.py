@@ -100,8 +100,7 @@ class BertClassifier(BertTask):
     >>> classifier.predict(inputs, verbose=0).shape
     (1, 2)
 
-    Reference: Devlin et al. 2018, section 4.1; google-research/bert
-    `run_classifier.py`.
+    Reference: Devlin et al. 2018, section 4.1; Google's `run_classifier.py`.
     """
 
     def __init__(
@@ -266,6 +265,7 @@ class BertClassifier(BertTask):
         num_classes=None,
         problem=None,
         load_weights=True,
+        allow_pickle=False,
         sequence_length=None,
         long_text=None,
         dropout=None,
@@ -285,6 +285,7 @@ class BertClassifier(BertTask):
             problem: as for the constructor; None for what the preset says.
             dropout: as for the constructor; None for what the preset says.
             load_weights: False for random weights.
+            allow_pickle: True to read `pytorch_model.bin`, see `BertBackbone`.
             sequence_length: longest text in tokens; None for what the preset says, or
                 else the model's positions.
             long_text: "truncate" or "head_tail"; None for what the preset says.
@@ -298,6 +299,7 @@ class BertClassifier(BertTask):
         parts = saving.read_parts(
             preset,
             load_weights=load_weights,
+            allow_pickle=allow_pickle,
             sequence_length=sequence_length,
             long_text=long_text,
         )
@@ -305,13 +307,11 @@ class BertClassifier(BertTask):
         asked = _asked_head(saved, labels, num_classes, problem)
         options = {"remat": remat, "dtype": dtype, "random_weights": not load_weights}
         backbone = BertBackbone.from_architecture(parts.architecture, **options)
-        classifier = cls(
-            backbone, parts.preprocessor, **asked, dropout=dropout, name=name
-        )
+        task = cls(backbone, parts.preprocessor, **asked, dropout=dropout, name=name)
         if load_weights:
             variables = {weight.path: weight for weight in backbone.weights}
             if saved is None or _same_head(saved, asked):
-                variables |= classifier.head_weights()
+                variables |= task.head_weights()
             else:
                 warnings.warn(
                     f"The head of {preset} is for {saved}, not for {asked}: a new one "
@@ -320,7 +320,7 @@ class BertClassifier(BertTask):
                 )
             optional = ("pooler", "classifier")
             checkpoint.load_preset(parts.preset, variables, optional=optional)
-        return classifier
+        return task
 
 
 def _check_labels(labels, num_classes, problem) -> tuple[str, ...]:

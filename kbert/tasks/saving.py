@@ -34,7 +34,7 @@ class PresetParts:
 
 
 def read_parts(
-    spec, *, load_weights, sequence_length=None, long_text=None
+    spec, *, load_weights, sequence_length=None, long_text=None, allow_pickle=False
 ) -> PresetParts:
     """Reads all of a preset but its weights.
 
@@ -43,8 +43,9 @@ def read_parts(
         load_weights: whether its weights are needed; then their sizes are compared.
         sequence_length: longest text in tokens; None for what the preset says.
         long_text: "truncate" or "head_tail"; None for what the preset says.
+        allow_pickle: whether weights may be read from a pickle, by torch.
     """
-    preset = presets.find_preset(spec)
+    preset = presets.find_preset(spec, allow_pickle=allow_pickle)
     asked = {"sequence_length": sequence_length, "long_text": long_text}
     with errors_naming(preset.folder):
         config = preset.read_json("config.json")

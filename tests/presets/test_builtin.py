@@ -174,6 +174,7 @@ def test_found_where_the_code_is_installed(tmp_path):
         "strict_json",
     ):
         shutil.copy(source / f"{name}.py", package)
+    shutil.copytree(source / "bundles", package / "bundles")
     shutil.copytree(presets._presets_directory(), package / "_presets")
     (tmp_path / "presets" / "wrong").mkdir(parents=True)
     program = (

@@ -179,7 +179,7 @@ def test_weights_of_a_folder(saved):
 
 
 def test_a_folder_without_weights(saved):
-    saved.path("model.safetensors").rename(saved.folder / "pytorch_model.bin")
+    saved.path("model.safetensors").rename(saved.folder / "rust_model.ot")
     with pytest.raises(FileNotFoundError, match="'model.safetensors'.* there are: .*"):
         saved.weights_path()
 

@@ -204,7 +204,7 @@ TENSORS = {
 PICKLES = {
     "pytorch_model.bin alone": Case(
         each(without(WEIGHTS), content("pytorch_model.bin", PICKLE)),
-        "must have the file 'model.safetensors'",
+        "must have the file 'model.safetensors'.*allow_pickle=True",
         "BC",
     ),
     "weights in other formats alone": Case(
@@ -214,7 +214,7 @@ PICKLES = {
             content("flax_model.msgpack", b"\xc1"),
             content("model.weights.h5", H5),
         ),
-        "must have the file 'model.safetensors'",
+        "tf_model.h5 must be a whole HDF5 file",
         "BC",
     ),
     "pickle as weights": Case(content(WEIGHTS, PICKLE), HEADER, "BC"),

@@ -1,0 +1,1 @@
+"""TensorFlow's checkpoints without TensorFlow: files, and names of a BERT."""
