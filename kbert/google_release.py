@@ -138,7 +138,7 @@ def lowercases(name: str, vocabulary: Iterable[str]) -> bool:
     >>> lowercases("multi_cased_L-12_H-768_A-12", ["The"])
     False
     """
-    upper = next((piece for piece in vocabulary if _has_upper(piece)), None)
+    upper = next((piece for piece in vocabulary if has_upper(piece)), None)
     case = _CASE_IN_NAME.search(name)
     if case or _LOWERCASE_NAMES.search(name):
         lowercase = not case or bool(case.group(1))
@@ -160,6 +160,6 @@ def lowercases(name: str, vocabulary: Iterable[str]) -> bool:
     return upper is None
 
 
-def _has_upper(piece: str) -> bool:
+def has_upper(piece: str) -> bool:
     """Whether lowercasing changes a piece that is no special token."""
     return not piece.startswith(("[", "<")) and piece.lower() != piece

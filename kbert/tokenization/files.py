@@ -6,8 +6,10 @@ last two.
 """
 
 import json
+import warnings
 from collections.abc import Sequence
 
+from kbert import google_release
 from kbert.presets import Preset
 from kbert.strict_json import Required, check_schema
 from kbert.tokenization.vocabulary import (
@@ -60,6 +62,9 @@ _FAST_SCHEMA = {
 # Ids that no piece has; checkpoints have a few where tokens were taken out.
 _MAX_FREE_IDS = 10_000
 _MAX_SPECIAL_TOKENS = 10_000
+# Of pieces with an upper-case letter Google's cased vocabularies have more, the
+# multilingual one 0.16; the uncased ones have none.
+_SHARE_OF_CASED = 0.1
 
 
 def write_tokenizer(config: dict, model_max_length: int | None) -> dict[str, bytes]:
@@ -129,6 +134,8 @@ def read_tokenizer(preset: Preset) -> dict:
         name: options.get(key, normalizer.get(fast_key))
         for name, (key, fast_key) in _OPTIONS.items()
     }
+    if arguments["lowercase"] is None:
+        _tell_of_case(vocabulary, preset)
     for name in ("lowercase", "split_on_cjk"):
         arguments[name] = True if arguments[name] is None else arguments[name]
     extra = [_content(t) for key in _EXTRA_KEYS for t in _listed(options, key)]
@@ -149,6 +156,19 @@ def read_tokenizer(preset: Preset) -> dict:
         "max_word_length": model.get("max_input_chars_per_word", 200),
         "extra_special_tokens": extra,
     }
+
+
+def _tell_of_case(vocabulary: Sequence[str], preset: Preset) -> None:
+    """Warns where no file says the case and the vocabulary says another than taken."""
+    upper = list(filter(google_release.has_upper, vocabulary))
+    if len(upper) > _SHARE_OF_CASED * len(vocabulary):
+        warnings.warn(
+            f"No file in {preset.folder} says whether text is lowercased. kbert "
+            f"lowercases, as transformers does then, although {len(upper)} pieces have "
+            f'an upper-case letter, like {upper[-1]!r}. Put {{"do_lower_case": false}} '
+            f"into a {CONFIG} if the model is cased.",
+            stacklevel=2,
+        )
 
 
 def _fast_tokenizer(config: dict) -> dict:

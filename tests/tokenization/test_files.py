@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kbert.tokenization import BertTokenizer
-from tests.tokenization.toy import PIECES, SPECIALS, non_default
+from tests.tokenization.toy import PIECES, SPECIALS, UPPER, non_default
 
 
 @pytest.fixture
@@ -56,10 +56,24 @@ def test_round_trip(tmp_path, missing):
 
 
 def test_vocabulary_alone_is_lower_cased(folder):
-    loaded = BertTokenizer.from_preset(folder(vocab_txt=PIECES))
-    assert same(loaded, BertTokenizer(PIECES))
+    uncased = [piece for piece in PIECES if piece not in UPPER]
+    loaded = BertTokenizer.from_preset(folder(vocab_txt=uncased))
+    assert same(loaded, BertTokenizer(uncased))
 
 
+@pytest.mark.parametrize("config", [{}, {"do_lower_case": None}])
+def test_a_cased_vocabulary_without_its_case_is_told(folder, config):
+    path = folder(vocab_txt=PIECES, tokenizer_config_json=config)
+    told = f"{len(UPPER)} pieces .* like '##Z'. Put .*false"
+    with pytest.warns(UserWarning, match=told):
+        assert same(BertTokenizer.from_preset(path), BertTokenizer(PIECES))
+
+
+# The toy's vocabulary has both cases.
+untold_case = pytest.mark.filterwarnings("ignore:No file in .* says whether text is")
+
+
+@untold_case
 @pytest.mark.parametrize(
     "config,expected",
     [
@@ -150,6 +164,7 @@ class TestFastAlone:
         assert tokenizer.piece_to_id("last") == len(PIECES) + 1
 
 
+@untold_case
 @pytest.mark.parametrize("where", ["fast", "config", "added"])
 def test_added_special_tokens_follow_the_vocabulary(folder, where):
     index = len(PIECES)
