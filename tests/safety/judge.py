@@ -135,6 +135,7 @@ def judge(hook: Hook, folder: pathlib.Path, load) -> Verdict:
 def main(corpus: pathlib.Path) -> None:
     import controls
     import keras
+    import msgpack  # noqa: F401  (reads Flax's files; imported here, none is later)
 
     import kbert
     from kbert import presets

@@ -12,12 +12,15 @@ import pytest
 
 import kbert
 from tests import tiny
-from tests.safety import controls, corpus_files, corpus_json, judge
+from tests.safety import controls, corpus_files, corpus_formats, corpus_json, judge
 
 CASES = {
     **corpus_files.NAMES,
     **{f"tensors: {name}": case for name, case in corpus_files.TENSORS.items()},
     **{f"pickles: {name}": case for name, case in corpus_files.PICKLES.items()},
+    **{f"h5: {name}": case for name, case in corpus_formats.HDF5.items()},
+    **{f"flax: {name}": case for name, case in corpus_formats.FLAXES.items()},
+    **{f"ckpt: {name}": case for name, case in corpus_formats.CHECKPOINTS.items()},
     **corpus_json.FORMS,
     **corpus_json.CONFIGS,
     **corpus_json.METADATA,
@@ -105,6 +108,11 @@ def test_inspection_says_what_loading_says(name, verdicts):
 
 def test_names_of_cases_are_distinct():
     parts = (corpus_files.NAMES, corpus_files.TENSORS, corpus_files.PICKLES)
+    formats = (
+        corpus_formats.HDF5,
+        corpus_formats.FLAXES,
+        corpus_formats.CHECKPOINTS,
+    )
     more = (corpus_json.FORMS, corpus_json.CONFIGS, corpus_json.METADATA)
     rest = (corpus_json.TOKENS, corpus_json.VOCABULARIES)
-    assert sum(map(len, (*parts, *more, *rest))) == len(CASES)
+    assert sum(map(len, (*parts, *formats, *more, *rest))) == len(CASES)
