@@ -1,9 +1,10 @@
 """`tf_model.h5`, as transformers 4 wrote TensorFlow models: Keras's names and kernels.
 
 A dataset lies under the layer of the model's top and is called by its scopes, of which
-the first is the model: `bert/tf_bert_model/bert/embeddings/LayerNorm/gamma:0`. The
-rules are those of transformers 4's `modeling_tf_pytorch_utils.py`
-(`convert_tf_weight_name_to_pt_weight_name`).
+the first is the model: `bert/tf_bert_model/bert/embeddings/LayerNorm/gamma:0`. Keras
+writes a layer that two others share with each of them, so that a model with the head of
+masked words has its embeddings twice. The rules of the names are those of transformers
+4's `modeling_tf_pytorch_utils.py` (`convert_tf_weight_name_to_pt_weight_name`).
 """
 
 import dataclasses
@@ -58,9 +59,31 @@ def read_weights(path: Path) -> dict[str, StoredArray]:
         numpy asks for it.
 
     Raises:
-        ValueError: as `hdf5.read_datasets`, or if two datasets have one name.
+        ValueError: as `hdf5.read_datasets`, or if two datasets have one name; when it
+            is read, if a shared tensor is not the same in both places.
     """
-    return as_torch(hdf5.read_datasets(path), hugging_face_name, path)
+    own, shared = {}, {}
+    for name, stored in hdf5.read_datasets(path).items():
+        top, *scopes = name.split("/")
+        (own if scopes[1:2] in ([top], []) else shared)[name] = stored
+    found = as_torch(own, hugging_face_name, path)
+    for name, copy in as_torch(shared, hugging_face_name, path).items():
+        if name in found:
+            read = functools.partial(_equal, found[name], copy)
+            copy = dataclasses.replace(found[name], read=read)
+        found[name] = copy
+    return found
+
+
+def _equal(first: StoredArray, second: StoredArray) -> np.ndarray:
+    """Returns an array that lies in two places."""
+    array = first.read()
+    if not np.array_equal(array, second.read(), equal_nan=True):
+        raise ValueError(
+            "A tensor that layers share must be the same with each. Received two that "
+            f"differ: {first.where} and {second.where}."
+        )
+    return array
 
 
 def as_torch(stored, rename, path: Path) -> dict[str, StoredArray]:

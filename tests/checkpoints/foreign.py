@@ -88,9 +88,10 @@ def tf_model_h5(path, arrays, model="tf_bert_model", more=None):
         file.create_group("dropout_37").attrs["weight_names"] = []
         file.create_group("top_level_model_weights").attrs["weight_names"] = []
         for top in tops:
-            own = {
-                f"{model}/{n}": a for n, a in named.items() if n.split("/")[0] == top
-            }
+            # The head of masked words shares the layer of the embeddings.
+            starts = [f"{top}/", *["bert/embeddings/"] * (top == "mlm___cls")]
+            mine = [name for name in named if name.startswith(tuple(starts))]
+            own = {f"{model}/{name}": named[name] for name in mine}
             group = file.create_group(top)
             group.attrs["weight_names"] = [name.encode() for name in own]
             for name, array in own.items():
