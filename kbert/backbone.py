@@ -223,9 +223,9 @@ class BertBackbone(keras.Model):
         """Builds the encoder of a preset.
 
         Args:
-            preset: a built-in name, a folder with a BERT of any head, or Google's zip.
+            preset: a name, a folder, Google's zip, hf://… (`presets.find_preset`).
             load_weights: False for random weights; then nothing but the architecture
-                is read.
+                is read, and the network never used.
             allow_pickle: True to read `pytorch_model.bin` where there is no better
                 file, through `torch.load(weights_only=True)`.
             remat: as for the constructor.
@@ -235,14 +235,13 @@ class BertBackbone(keras.Model):
         Returns:
             A `BertBackbone`.
         """
-        found = presets.find_preset(preset, allow_pickle=allow_pickle)
+        found = presets.find_preset(
+            preset, network=load_weights, allow_pickle=allow_pickle
+        )
         config = sizes.read_architecture(found, load_weights=load_weights)
+        options = {"remat": remat, "dtype": dtype, "name": name}
         backbone = cls.from_architecture(
-            config,
-            random_weights=not load_weights,
-            remat=remat,
-            dtype=dtype,
-            name=name,
+            config, random_weights=not load_weights, **options
         )
         if load_weights:
             folder.load_preset(found, {v.path: v for v in backbone.weights})

@@ -17,7 +17,8 @@ def path_inside(folder: Path, filename: str) -> Path:
     """Returns `folder / filename` for a name that stays in the folder.
 
     Links are followed where they stay in the folder, and from the snapshots of the
-    Hugging Face cache to its blobs, which is how that cache stores files.
+    Hugging Face cache to its blobs, those of one repository or of all, which is how
+    that cache stores files.
 
     Raises:
         ValueError: if the name or a link under it leaves the folder, or what is there
@@ -35,7 +36,10 @@ def path_inside(folder: Path, filename: str) -> Path:
     path = folder / filename
     roots = [folder.resolve()]
     if folder.parent.name == "snapshots":
-        roots.append(folder.parent.parent.resolve() / "blobs")
+        repository = folder.parent.parent.resolve()
+        roots.append(repository / "blobs")
+        if repository.name.startswith("models--"):
+            roots.append(repository.parent / "blobs")
     target = Path(os.path.realpath(path))  # `resolve` fails where links form a ring
     if not any(target.is_relative_to(root) for root in roots):
         raise ValueError(

@@ -52,7 +52,9 @@ def understood(preset: Any) -> Any:
 
     def tokenizer_config() -> dict:
         text = preset.path("vocab.txt").read_text("utf-8", errors="replace")
-        return {"do_lower_case": lowercases(preset.folder.name, text.split("\n"))}
+        # A snapshot of a hub is called by its commit.
+        name = preset.name if preset.repository else preset.folder.name
+        return {"do_lower_case": lowercases(name, text.split("\n"))}
 
     derived = {
         "config.json": lambda: to_transformers(preset.read_json(CONFIG)),

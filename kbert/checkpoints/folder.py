@@ -128,8 +128,10 @@ def load_preset(
 
     Raises:
         FileNotFoundError, ImportError: as `open_weights`.
+        OSError: as `Preset.fetch_weights`.
         ValueError: as `Preset.verify`, `open_weights` and `assigning.load_into`.
     """
+    preset.fetch_weights()
     preset.verify()
     weights = open_weights(preset)
     return assigning.load_into(

@@ -75,10 +75,12 @@ def check_preset(preset: Preset, config: BertConfig) -> None:
     Raises:
         FileNotFoundError: if a folder has no weights.
         ImportError: if a library that reads its format is not installed.
+        OSError: as `Preset.fetch_weights`.
         ValueError: as `Preset.verify`, `folder.open_weights` and `compare`.
     """
     if preset.is_builtin:
         return  # what kbert ships is no stranger's
+    preset.fetch_weights()
     preset.verify()
     with errors_naming(preset.folder):
         compare(folder.open_weights(preset), expected_shapes(config), ("pooler",))

@@ -203,7 +203,7 @@ class BertPreprocessor(keras.layers.Layer):
         """Reads tokenizer and settings from a preset.
 
         Args:
-            spec: a built-in name, or a folder.
+            spec: as for `kbert.presets.find_preset`.
             **overrides: constructor arguments that replace the preset's.
 
         Raises:

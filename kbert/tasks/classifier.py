@@ -279,7 +279,7 @@ class BertClassifier(BertTask):
         another problem are asked for; else the head is random, which is told.
 
         Args:
-            preset: a built-in name, a folder with a BERT of any head, or Google's zip.
+            preset: a name, a folder, Google's zip, hf://… (`presets.find_preset`).
             labels: as for the constructor; None for what the preset says.
             num_classes: as for the constructor; None for what the preset says.
             problem: as for the constructor; None for what the preset says.
@@ -314,8 +314,9 @@ class BertClassifier(BertTask):
                 variables |= task.head_weights()
             else:
                 warnings.warn(
-                    f"The head of {preset} is for {saved}, not for {asked}: a new one "
-                    "starts at random. Train it before its answers mean anything.",
+                    f"The head of {parts.preset.name} is for {saved}, not for {asked}: "
+                    "a new one starts at random. Train it before its answers mean "
+                    "anything.",
                     stacklevel=2,
                 )
             optional = ("pooler", "classifier")

@@ -39,13 +39,13 @@ def read_parts(
     """Reads all of a preset but its weights.
 
     Args:
-        spec: a built-in name or a folder.
+        spec: as for `kbert.presets.find_preset`.
         load_weights: whether its weights are needed; then their sizes are compared.
         sequence_length: longest text in tokens; None for what the preset says.
         long_text: "truncate" or "head_tail"; None for what the preset says.
         allow_pickle: whether weights may be read from a pickle, by torch.
     """
-    preset = presets.find_preset(spec, allow_pickle=allow_pickle)
+    preset = presets.find_preset(spec, network=load_weights, allow_pickle=allow_pickle)
     asked = {"sequence_length": sequence_length, "long_text": long_text}
     with errors_naming(preset.folder):
         config = preset.read_json("config.json")
@@ -53,7 +53,7 @@ def read_parts(
         if load_weights:
             sizes.check_preset(preset, architecture)
         preprocessor = BertPreprocessor.from_preset(
-            spec, **{key: value for key, value in asked.items() if value is not None}
+            preset, **{key: value for key, value in asked.items() if value is not None}
         )
         check_preprocessor(preprocessor, architecture)
     return PresetParts(preset, config, architecture, preprocessor)

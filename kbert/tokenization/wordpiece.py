@@ -296,7 +296,7 @@ class BertTokenizer:
 
     @classmethod
     def from_preset(cls, spec: str | os.PathLike) -> "BertTokenizer":
-        """Reads the tokenizer of a built-in preset or of a Hugging Face folder."""
+        """Reads the tokenizer of a preset, named as for `presets.find_preset`."""
         return cls.from_files(presets.find_preset(spec))
 
     @classmethod

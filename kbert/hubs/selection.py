@@ -1,0 +1,134 @@
+"""Which files of a repository kbert reads; no other file is ever fetched."""
+
+import dataclasses
+import fnmatch
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from kbert import google_release, keras_hub_folder
+from kbert.files import path_inside
+from kbert.strict_json import read_json
+
+CONFIGS = ("config.json", google_release.CONFIG)
+TEXTS = (
+    *CONFIGS,
+    "kbert.json",
+    "vocab.txt",
+    "tokenizer_config.json",
+    "tokenizer.json",
+    "added_tokens.json",
+    keras_hub_folder.TASK,
+    keras_hub_folder.VOCABULARY,
+)
+SAFETENSORS, INDEX = "model.safetensors", "model.safetensors.index.json"
+KERAS_HUB = ("model.weights.h5", "task.weights.h5")
+
+# A stranger's file may be of any size. No tokenizer's comes near the first, and
+# BERT-large in float64 takes a sixth of the second.
+MOST_BYTES_OF_TEXT = 1 << 26
+MOST_BYTES_OF_WEIGHTS = 1 << 34
+_MOST_SHARDS = 100
+# Weights that are pickles: programs, which loading them would run.
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """A repository at one revision, and where its files lie once fetched.
+
+    Args:
+        folder: of the files.
+        revision: the commit, or the version; what it holds never changes.
+        sizes: in bytes, by filename; empty where nobody says.
+        hashes: by filename, where the hub says: a sha256, or git's of a blob.
+        offline: why the hub was not asked; "" where it was.
+    """
+
+    folder: Path
+    revision: str
+    sizes: Mapping[str, int | None] = dataclasses.field(default_factory=dict)
+    hashes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    offline: str = ""
+
+
+def check_size(spec: str, snapshot: Snapshot, name: str) -> None:
+    """Refuses a file that is larger than that of any BERT.
+
+    Raises:
+        ValueError: naming its size.
+    """
+    limit = MOST_BYTES_OF_TEXT if name in TEXTS else MOST_BYTES_OF_WEIGHTS
+    size = snapshot.sizes.get(name) or 0
+    if size > limit:
+        raise ValueError(
+            f"{spec} must be a BERT, of which {name!r} takes at most {limit} bytes. "
+            f"Received: {size} bytes, which were not fetched."
+        )
+
+
+def not_cached(spec: str, name: str, snapshot: Snapshot) -> OSError:
+    """Returns the error for a file that only a hub has, which is not to be asked."""
+    told = f"The file {name!r} of {spec} is not in the cache."
+    if snapshot.offline:
+        return ConnectionError(f"{snapshot.offline} {told}")
+    return FileNotFoundError(
+        f"`load_weights=False` never uses the network. {told} Fetch it before: "
+        f"kbert.BertTokenizer.from_preset({spec!r}) fetches all but the weights."
+    )
+
+
+def checkpoint(names: Collection[str]) -> list[str]:
+    """Returns the files of a checkpoint of Google's, [] where one is missing.
+
+    Example:
+    >>> checkpoint(["README.md", "bert.ckpt.index", "bert.ckpt.data-00000-of-00001"])
+    ['bert.ckpt.data-00000-of-00001', 'bert.ckpt.index']
+    """
+    found = [
+        name
+        for name in sorted(names)
+        if "/" not in name
+        and name not in TEXTS
+        and any(fnmatch.fnmatchcase(name, each) for each in google_release.FILES)
+    ]
+    kinds = {name.rpartition(".")[2].partition("-")[0] for name in found}
+    return found if kinds == {"index", "data"} else []
+
+
+def shards(folder: Path) -> list[str]:
+    """Returns the files that the index in a folder lists.
+
+    Raises:
+        ValueError: if a name leaves the folder, or there are too many.
+    """
+    listed = read_json(path_inside(folder, INDEX)).get("weight_map")
+    values = listed.values() if isinstance(listed, dict) else ()
+    names = sorted({name for name in values if isinstance(name, str)})
+    if len(names) > _MOST_SHARDS:
+        raise ValueError(
+            f"{folder / INDEX} must list at most {_MOST_SHARDS} files. "
+            f"Received: {len(names)}."
+        )
+    for name in names:
+        path_inside(folder, name)
+    return [name for name in names if name.endswith(".safetensors")]
+
+
+def no_weights(spec: str, names: Collection[str]) -> str:
+    """Returns the message for a repository without weights that kbert reads."""
+    told = (
+        f"{spec} must have its weights in {SAFETENSORS}. Received: "
+        f"{sorted(names)[:20]}. "
+    )
+    pickles = [
+        name
+        for name in sorted(names)
+        if any(fnmatch.fnmatchcase(name, each) for each in _PICKLES)
+    ]
+    if pickles:
+        told += (
+            f"{pickles[:5]} are pickles, programs that kbert does not fetch: open the "
+            "model in transformers, save it with `save_pretrained`, and load that "
+            "folder; or ask its owners for safetensors. "
+        )
+    return told + "`load_weights=False` gives random weights."
