@@ -36,6 +36,7 @@ _SCHEMA = {  # of kbert.json, whose every value anyone can write, digests includ
         "long_text": ("truncate", "head_tail"),
         ...: (),
     },
+    "provenance": dict.fromkeys(("preset", "revision", "repository", "licence"), str),
 }
 
 
@@ -163,6 +164,25 @@ class Preset:
         """
         if self.repository is not None:
             self.repository.fetch_weights(self.format)
+
+    def provenance(self) -> dict:
+        """Returns where a model comes from that starts here, for its `kbert.json`.
+
+        Of a folder this is what its own `kbert.json` says; its path stays untold.
+        """
+        metadata = self.metadata()
+        if self.is_builtin:
+            told = {"preset": self.folder.name, "licence": metadata["licence"]}
+            for source in metadata["sources"]:
+                told |= {k: v for k, v in source.items() if k == "repository"}
+            return told
+        told = metadata.get("provenance", {})
+        if self.repository is None:
+            return told
+        handle, snapshot = self.repository.handle, self.repository.snapshot
+        told = {key: told[key] for key in ("licence",) if key in told}
+        told |= {"preset": handle.spec, "revision": snapshot.revision}
+        return told | ({"repository": handle.repository} if handle.hub == "hf" else {})
 
     def weights_path(self) -> Path:
         """Returns the file that holds the weights, its hash checked for a built-in.

@@ -14,6 +14,7 @@ HEAVY = {
     "apache_beam",
     "huggingface_hub",
     "jax",
+    "kagglehub",
     "keras_hub",
     "matplotlib",
     "onnxruntime",

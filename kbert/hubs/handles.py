@@ -86,6 +86,23 @@ def at_revision(handle: Handle, revision: str) -> Handle:
     return dataclasses.replace(handle, revision=revision)
 
 
+def check_repository(name: str) -> None:
+    """Refuses what is no name of a repository of the Hugging Face Hub.
+
+    Raises:
+        ValueError: naming it.
+    """
+    if (
+        not isinstance(name, str)
+        or "--" in name
+        or not re.fullmatch(f"{_PART}/{_PART}", name)
+    ):
+        raise ValueError(
+            "A repository must be named as 'organisation/name', yours or that of an "
+            f"organisation which you may write to. Received: {name!r}."
+        )
+
+
 def _is_revision(revision: str | None) -> bool:
     """Whether it may be a branch, tag, commit or version: no path that climbs."""
     return revision is None or (

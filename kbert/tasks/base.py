@@ -61,6 +61,7 @@ class BertTask(keras.Model):
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.lora_rank = None
+        self.provenance = {}
 
     def __call__(self, inputs, *args, **kwargs):
         """Runs the model on a dictionary of arrays or tensors.
@@ -365,6 +366,10 @@ class BertTask(keras.Model):
         """
         self.require_preprocessor()
         saving.save_task(self, folder)
+
+    def push_to_hub(self, repository, *, private=None, licence=None):
+        """Uploads the preset to the Hugging Face Hub; see `saving.push_task`."""
+        return saving.push_task(self, repository, private, licence)
 
     def export(
         self,

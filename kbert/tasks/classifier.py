@@ -308,6 +308,7 @@ class BertClassifier(BertTask):
         options = {"remat": remat, "dtype": dtype, "random_weights": not load_weights}
         backbone = BertBackbone.from_architecture(parts.architecture, **options)
         task = cls(backbone, parts.preprocessor, **asked, dropout=dropout, name=name)
+        task.provenance = parts.preset.provenance()
         if load_weights:
             variables = {weight.path: weight for weight in backbone.weights}
             if saved is None or _same_head(saved, asked):
@@ -315,8 +316,7 @@ class BertClassifier(BertTask):
             else:
                 warnings.warn(
                     f"The head of {parts.preset.name} is for {saved}, not for {asked}: "
-                    "a new one starts at random. Train it before its answers mean "
-                    "anything.",
+                    "a new one is random. Train it before its answers mean anything.",
                     stacklevel=2,
                 )
             optional = ("pooler", "classifier")

@@ -2,7 +2,9 @@
 
 import dataclasses
 import importlib.util
+import pathlib
 import sys
+import tempfile
 
 import keras
 
@@ -12,6 +14,7 @@ from kbert.checkpoints import sizes
 from kbert.config import BertConfig
 from kbert.export import saved_model
 from kbert.export.child_process import export_in_child
+from kbert.hubs import handles, publishing
 from kbert.preprocessing.preprocessor import BertPreprocessor
 from kbert.strict_json import errors_naming
 
@@ -101,8 +104,36 @@ def save_task(task, folder):
                 "max_sequence_length": preprocessor.max_sequence_length,
                 "long_text": preprocessor.long_text,
             },
+            "provenance": dict(task.provenance),
         },
     )
+
+
+def push_task(task, repository, private, licence):
+    """Uploads a task as a preset to the Hugging Face Hub, with a model card.
+
+    Anyone who may read it loads it by `from_preset("hf://organisation/name")`.
+
+    Args:
+        task: a `BertTask`.
+        repository: "organisation/name"; made where it does not exist.
+        private: whether a new one is private; None for the organisation's rule.
+        licence: for the model card, like "apache-2.0"; None for that of the preset
+            from which the task was made, where that is known.
+
+    Returns:
+        The address of the commit.
+
+    Raises:
+        ConnectionError: if the Hub cannot be reached.
+        PermissionError: if nobody is logged in, or may not write there.
+        ValueError: if it is no name, or the task has no preprocessor.
+    """
+    handles.check_repository(repository)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(scratch) / "preset"
+        task.save_to_preset(folder)
+        return publishing.push(folder, repository, private, licence)
 
 
 def merged_weights(task) -> dict:

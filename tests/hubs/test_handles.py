@@ -47,3 +47,10 @@ def test_what_is_none(spec, told):
     with pytest.raises(ValueError, match=told) as error:
         presets.find_preset(spec)
     assert f"Received: {spec!r}" in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["tiny", "a/b/c", "a/b@main", "hf://a/b", "", None, 3])
+def test_what_is_no_repository(name):
+    with pytest.raises(ValueError, match="'organisation/name'.*Received") as error:
+        handles.check_repository(name)
+    assert repr(name) in str(error.value)

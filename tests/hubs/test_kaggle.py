@@ -48,6 +48,7 @@ def test_a_model_loads_and_is_fetched_once(kaggle, keras_hub_files, capfd):
     assert "model.weights.h5" not in kaggle.asked
     classifier = kbert.BertClassifier.from_preset(SPEC)
     assert classifier.backbone.config.activation == "gelu_tanh"
+    assert classifier.provenance == {"preset": SPEC, "revision": "2"}
     assert kaggle.asked.count("model.weights.h5") == 1
     assert "notes.txt" not in kaggle.asked
     kaggle.asked.clear()

@@ -121,7 +121,7 @@ def test_preset_keeps_everything(problem, tmp_path):
 def test_preset_for_other_labels_starts_a_new_head(tmp_path):
     model = tiny.classifier()
     model.save_to_preset(tmp_path / "preset")
-    with pytest.warns(UserWarning, match="new one starts at random"):
+    with pytest.warns(UserWarning, match="a new one is random"):
         other = kbert.BertClassifier.from_preset(
             tmp_path / "preset", labels=["positive", "negative"]
         )
