@@ -7,6 +7,7 @@ format has no place for. This module handles files, never classes.
 import dataclasses
 import difflib
 import functools
+import itertools
 import os
 import warnings
 from collections.abc import Callable, Mapping
@@ -15,18 +16,15 @@ from pathlib import Path
 from kbert import archives, google_release, keras_hub_folder, stale_files
 from kbert.bundles import saved_model_folder
 from kbert.files import listing, path_inside, replace_folder, sha256
-from kbert.hubs import builtin, handles
+from kbert.hubs import builtin, handles, selection
 from kbert.hubs.repository import Repository, open_repository
 from kbert.strict_json import Required, read_json, read_signed_json, signed_json
 
 METADATA = "kbert.json"
-WEIGHTS = "model.safetensors"
-WEIGHTS_INDEX = "model.safetensors.index.json"
-# Where transformers' models have their weights, the best first; the rest are pickles.
-WEIGHTS_FILES = (WEIGHTS, WEIGHTS_INDEX, "tf_model.h5", "flax_model.msgpack")
-PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+WEIGHTS = selection.SAFETENSORS
 VOCABULARY = "vocab.txt"
 
+_MOST_FILES = 1000  # that are listed
 _LENGTH = range(3, 1 << 20)
 _SCHEMA = {  # of kbert.json, whose every value anyone can write, digests included
     Required("files"): {...: str},
@@ -116,14 +114,16 @@ class Preset:
     def verify(self) -> None:
         """Compares every file with the hash that `kbert.json` holds.
 
-        Files that differ and are newer than `kbert.json` were saved by another
-        library, as transformers does: told in a warning, once. A folder without
-        `kbert.json` has nothing to compare.
+        Those of a hub are fetched first. Files that differ and are newer than
+        `kbert.json` were saved by another library, as transformers does: told in a
+        warning, once. A folder without `kbert.json` has nothing to compare.
 
         Raises:
             FileNotFoundError: if a listed file is missing.
+            OSError: as `fetch_weights`.
             ValueError: if a file differs that is not newer than `kbert.json`.
         """
+        self.fetch_weights()
         hashes = self.metadata().get("files", {})
         resaved = [filename for filename in hashes if self.is_resaved(filename, hashes)]
         if resaved:
@@ -163,7 +163,7 @@ class Preset:
                 `kbert.hubs.repository.Repository.fetch_weights`.
         """
         if self.repository is not None:
-            self.repository.fetch_weights(self.format)
+            self.repository.fetch_weights(self.format, self.allow_pickle)
 
     def provenance(self) -> dict:
         """Returns where a model comes from that starts here, for its `kbert.json`.
@@ -179,46 +179,41 @@ class Preset:
         told = metadata.get("provenance", {})
         if self.repository is None:
             return told
-        handle, snapshot = self.repository.handle, self.repository.snapshot
-        told = {key: told[key] for key in ("licence",) if key in told}
-        told |= {"preset": handle.spec, "revision": snapshot.revision}
-        return told | ({"repository": handle.repository} if handle.hub == "hf" else {})
+        licence = {key: told[key] for key in ("licence",) if key in told}
+        return licence | self.repository.provenance()
 
     def weights_path(self) -> Path:
         """Returns the file that holds the weights, its hash checked for a built-in.
 
         Returns:
-            The path of one of `WEIGHTS_FILES` or, where that is allowed, of `PICKLED`.
+            The path of a file of transformers': one of `selection.WEIGHTS` or, where
+            that is allowed, of `selection.PICKLED`.
 
         Raises:
             ConnectionError, PermissionError: if a hub has those of a built-in preset,
                 and cannot be asked, or refuses.
-            FileNotFoundError: if there are none, or none that kbert can get.
-            ValueError: if a file is not the one that is listed, or there are pickled
-                weights alone and those are not allowed.
+            FileNotFoundError: if there are none, or none that kbert can get, or
+                pickles alone, which are not allowed.
+            ValueError: if a file is not the one that is listed.
         """
         self.fetch_weights()
-        for filename in WEIGHTS_FILES + PICKLED * self.allow_pickle:
+        for filename in selection.WEIGHTS + selection.PICKLED * self.allow_pickle:
             if self.has(filename):
                 return self.path(filename)
         if self.is_builtin:
-            return builtin.weights(self.name, self.metadata().get("sources", []))
-        needed = (
-            f"The preset {self.name!r} must have the file {WEIGHTS!r}. In "
-            f"{self.folder} there are: {listing(self.folder)}."
-        )
-        if any(map(self.has, PICKLED)):
-            raise ValueError(
-                f"{needed} {PICKLED[0]} is a pickle, which can name code to run. If "
-                "you trust where it comes from, pass allow_pickle=True: torch then "
-                "makes nothing but tensors of it (weights_only=True). Or save "
-                "the model as safetensors."
-            )
-        raise FileNotFoundError(
-            f"{needed} Weights in other formats than {list(WEIGHTS_FILES + PICKLED)} "
-            "must be saved as safetensors first; `load_weights=False` gives random "
-            "weights."
-        )
+            sources = self.metadata().get("sources", [])
+            return builtin.weights(self.name, sources, self.allow_pickle)
+        there = f"In {self.folder} there are: {listing(self.folder)}."
+        pickled = any(map(self.has, selection.PICKLED))
+        raise selection.no_weights(self.name, there, pickled)
+
+    def filenames(self) -> list[str]:
+        """Returns what lies in the folder; of a hub, what was fetched of it."""
+        if self.repository is not None:
+            return sorted(self.repository.fetched)
+        found = (path for path in self.folder.rglob("*") if not path.is_dir())
+        some = itertools.islice(found, _MOST_FILES)
+        return sorted(path.relative_to(self.folder).as_posix() for path in some)
 
     def _locate(self, filename: str) -> Path:
         """Returns where the file would lie; a built-in's vocabulary is shared."""
@@ -301,7 +296,7 @@ def find_preset(
                 f"{name!r} is a built-in preset and also a folder here. Write "
                 f"{os.path.join('.', name)!r} for the folder, or rename the folder."
             )
-        return Preset(name, shipped)
+        return Preset(name, shipped, allow_pickle=allow_pickle)
     if folder.suffix == ".zip" and folder.is_file():
         patterns = google_release.FILES
         folder = archives.unpacked(folder, google_release.CONFIG, patterns)

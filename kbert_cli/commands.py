@@ -130,6 +130,7 @@ def convert(
     source: options.Source,
     target: options.Target,
     format: options.TargetFormat,
+    allow_pickle: options.AllowPickle = False,
     backend: options.ChosenBackend = None,
     overwrite: options.Overwrite = False,
 ):
@@ -138,18 +139,22 @@ def convert(
     use_backend(backend)
     from kbert_cli import converting
 
-    if not converting.convert(source, target, format):
+    if not converting.convert(source, target, format, allow_pickle):
         raise typer.Exit(1)
 
 
 @app.command()
 @one_line_errors
-def inspect(preset: options.Inspected, backend: options.ChosenBackend = None):
+def inspect(
+    preset: options.Inspected,
+    allow_pickle: options.AllowPickle = False,
+    backend: options.ChosenBackend = None,
+):
     """Show what a model's files hold and whether they would load; 1 if not."""
     use_backend(backend)
     from kbert_cli import inspecting
 
-    if not inspecting.inspect(preset):
+    if not inspecting.inspect(preset, allow_pickle):
         raise typer.Exit(1)
 
 

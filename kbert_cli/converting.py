@@ -10,18 +10,23 @@ from kbert_cli.console import out
 from kbert_cli.options import CheckpointFormat
 
 
-def convert(source: str, target: pathlib.Path, format: CheckpointFormat) -> bool:
+def convert(
+    source: str, target: pathlib.Path, format: CheckpointFormat, allow_pickle: bool
+) -> bool:
     """Write a preset in another format; report what that changes.
 
     Args:
         source: a folder, a zip of Google's, a built-in name, or a hub's handle.
         target: the folder to write.
         format: of the target.
+        allow_pickle: whether `pytorch_model.bin` may be read.
 
     Returns:
         Whether both sides, loaded anew, answer the same.
     """
-    done = conversion.convert_preset(source, target, format.value)
+    done = conversion.convert_preset(
+        source, target, format.value, allow_pickle=allow_pickle
+    )
     table = rich.table.Table(title="Mapped", title_justify="left")
     for column in ("in kbert", "in the source", "in the target", "shape"):
         table.add_column(column, overflow="fold")

@@ -10,23 +10,25 @@ from kbert.convert.inspection import Inspection, inspect_preset
 from kbert_cli.console import out, tell
 
 _FORMATS = {
-    "hugging_face": "a folder that transformers loads",
-    "google": "a checkpoint of google-research/bert",
+    "hugging_face": "a folder of transformers",
+    "google": "a checkpoint of google-research/bert or of tf-models",
+    "tf_hub": "a SavedModel of TensorFlow Hub",
     "keras_hub": "a preset of KerasHub",
 }
 _LONGEST = 300
 
 
-def inspect(spec: str) -> bool:
+def inspect(spec: str, allow_pickle: bool) -> bool:
     """Print what the files of a model hold, and whether they would load.
 
     Args:
-        spec: a folder, a zip of Google's, or a built-in name.
+        spec: a folder, a zip of Google's, a built-in name, or a hub's handle.
+        allow_pickle: whether `pytorch_model.bin` may be read.
 
     Returns:
         Whether they would load.
     """
-    found = inspect_preset(spec)
+    found = inspect_preset(spec, allow_pickle=allow_pickle)
     table = rich.table.Table(title=rich.text.Text(found.spec), title_justify="left")
     table.add_column("what")
     table.add_column("found", overflow="fold")
@@ -59,6 +61,8 @@ def _facts(found: Inspection) -> Iterator[tuple[str, str]]:
     if found.format:
         yield "format", _FORMATS.get(found.format, found.format)
         yield "folder", str(found.folder)
+    if found.weights:
+        yield "weights", found.weights
     if found.built_for:
         yield "built for", found.built_for
     if found.architecture:

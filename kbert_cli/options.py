@@ -143,21 +143,20 @@ AnswerFormat = Annotated[
     typer.Option("--format", help="Default: as the output's name ends, or csv."),
 ]
 Folder = Annotated[pathlib.Path, typer.Argument(help="The folder for the SavedModel.")]
-# Of `convert`.
-Source = Annotated[
-    str,
-    typer.Argument(
-        metavar="FROM",
-        help="A folder, a zip of Google's, a built-in name, or hf://… or kaggle://…",
-    ),
-]
+# Of `convert` and `inspect`.
+_ANY = "A folder, a zip of Google's, a built-in name, or hf://… or kaggle://…"
+Source = Annotated[str, typer.Argument(metavar="FROM", help=_ANY)]
 Target = Annotated[
     pathlib.Path, typer.Argument(metavar="TO", help="The folder to write.")
 ]
 TargetFormat = Annotated[
     CheckpointFormat, typer.Option("--format", help="Whose files to write.")
 ]
-# Of `inspect`.
-Inspected = Annotated[
-    str, typer.Argument(help="A folder, a zip of Google's, or a built-in name.")
+Inspected = Annotated[str, typer.Argument(help=_ANY)]
+AllowPickle = Annotated[
+    bool,
+    typer.Option(
+        "--allow-pickle",
+        help="Read pytorch_model.bin, through torch, where there is no better file.",
+    ),
 ]

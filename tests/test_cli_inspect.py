@@ -25,7 +25,7 @@ def test_what_loads(preset):
     done = run(preset)
     assert done.exit_code == 0, done.stderr
     for words in (
-        "a folder that transformers loads",
+        "a folder of transformers",
         "BertForSequenceClassification",
         "no, [b]yes",
         "tokenizer: lowercase",

@@ -1,6 +1,7 @@
 import pytest
 
 from kbert import presets
+from kbert.hubs import selection
 from kbert.stale_files import check_no_other_model, is_stale
 
 
@@ -20,7 +21,7 @@ def test_is_stale(filename, written, stale):
 
 
 def test_the_names_are_those_of_presets():
-    assert is_stale(presets.WEIGHTS_INDEX, {presets.WEIGHTS})
+    assert is_stale(selection.INDEX, {presets.WEIGHTS})
     assert is_stale("added_tokens.json", {presets.VOCABULARY})
 
 

@@ -183,8 +183,23 @@ def flat_shape(
         at = len(shape) - 2
     elif _OUT_OF_HEADS.search(name) and len(shape) == 3:
         at = 0
-    if at is None:
-        return shape
+    return shape if at is None else joined_heads(shape, at, num_heads, where)
+
+
+def joined_heads(
+    shape: tuple[int, ...], at: int, num_heads: int, where: str
+) -> tuple[int, ...]:
+    """Returns a shape with the axis of heads, at `at`, and that of their width in one.
+
+    Args:
+        shape: of the tensor.
+        at: the axis of heads.
+        num_heads: N of the model.
+        where: what the tensor is called in errors.
+
+    Raises:
+        ValueError: if it has another number of heads.
+    """
     if shape[at] != num_heads:
         raise ValueError(
             f"{where} must have {num_heads} heads, as the configuration says. "

@@ -75,8 +75,8 @@ class Entry:
         if masked_crc32c(data) != self.checksum:
             raise ValueError(_damaged(self.where, "another checksum than the index's"))
         array = data.view(kinds[self.dtype])
-        if self.dtype == "bfloat16":  # the upper half of a float32
-            array = (array.astype("<u4") << 16).view("<f4")
+        if self.dtype == "bfloat16":
+            array = float32_of_bfloat16(array)
         return array.reshape(self.shape)
 
     def read_string(self) -> bytes:
@@ -102,6 +102,15 @@ class Entry:
             return np.zeros(0, np.uint8)
         mapped = np.memmap(self.path, np.uint8, "r", self.start, (self.size,))
         return np.asarray(mapped)
+
+
+def float32_of_bfloat16(bits: np.ndarray) -> np.ndarray:
+    """Returns bfloat16 numbers, each the upper half of a float32, exactly.
+
+    Args:
+        bits: uint16, little-endian.
+    """
+    return (bits.astype("<u4") << 16).view("<f4")
 
 
 def read_index(prefix: Path) -> dict[str, Entry]:

@@ -14,7 +14,8 @@ from kbert.bundles import objects
 from kbert.bundles.reading import Entry, read_index
 
 MODEL = "saved_model.pb"
-_PREFIX = "variables/variables"
+PREFIX = "variables/variables"
+VOCABULARY = "assets/vocab.txt"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
 _LOWERCASE = "do_lower_case"
 
@@ -28,16 +29,14 @@ def understood(preset: Any) -> Any:
     other = preset.format != "hugging_face" or preset.has("config.json")
     if other or not preset.has(MODEL):
         return preset
+    places = {} if preset.has("vocab.txt") else {"vocab.txt": VOCABULARY}
+    found = dataclasses.replace(preset, format="tf_hub", places=places)
     derived = {
-        "config.json": lambda: objects.config_of(_tensors(preset), str(preset.folder)),
-        _TOKENIZER_CONFIG: lambda: {"do_lower_case": _lowercases(preset)},
+        "config.json": lambda: objects.config_of(_tensors(found), str(found.folder)),
+        _TOKENIZER_CONFIG: lambda: {"do_lower_case": _lowercases(found)},
     }
-    return dataclasses.replace(
-        preset,
-        format="tf_hub",
-        derived={name: make for name, make in derived.items() if not preset.has(name)},
-        places={} if preset.has("vocab.txt") else {"vocab.txt": "assets/vocab.txt"},
-    )
+    missing = {name: make for name, make in derived.items() if not found.has(name)}
+    return dataclasses.replace(found, derived=missing)
 
 
 def prefix_of(preset: Any) -> Path:
@@ -45,9 +44,11 @@ def prefix_of(preset: Any) -> Path:
 
     Raises:
         FileNotFoundError: if there are none.
+        OSError: as `Preset.fetch_weights`.
         ValueError: if one is a link out of the folder.
     """
-    index = preset.path(f"{_PREFIX}.index")
+    preset.fetch_weights()  # its configuration is read from its variables
+    index = preset.path(f"{PREFIX}.index")
     for path in index.parent.glob("variables.data-*"):
         preset.path(f"{index.parent.name}/{path.name}")
     return index.with_suffix("")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kbert.bundles.reading import float32_of_bfloat16
 from kbert.checkpoints import names
 from kbert.checkpoints.stored import StoredArray
 from kbert.checkpoints.transformers_h5 import as_torch
@@ -144,8 +145,8 @@ def _array(msgpack: Any, data: bytes) -> tuple[tuple[int, ...], str, Callable]:
 
     def read() -> np.ndarray:
         array = np.frombuffer(content, kind)
-        if dtype == "bfloat16":  # the upper half of a float32
-            array = (array.astype("<u4") << 16).view("<f4")
+        if dtype == "bfloat16":
+            array = float32_of_bfloat16(array)
         return array.reshape(shape)
 
     return tuple(shape), dtype, read

@@ -17,6 +17,7 @@ import safetensors
 import safetensors.numpy
 
 from kbert import presets
+from kbert.bundles.reading import float32_of_bfloat16
 from kbert.checkpoints import (
     assigning,
     flax,
@@ -94,13 +95,15 @@ def open_weights(preset: Preset) -> Weights:
     """Opens the weights of a preset of any format; no number is read.
 
     Args:
-        preset: the preset.
+        preset: the preset; of a hub, its weights are fetched.
 
     Raises:
         FileNotFoundError: if the preset has no weights.
         ImportError: if a library that reads the format is not installed.
+        OSError: as `Preset.fetch_weights`.
         ValueError: as the format's `read_weights`.
     """
+    preset.fetch_weights()
     if preset.format in ("google", "tf_hub"):
         return google.open_weights(preset)
     if preset.format == "keras_hub":
@@ -127,11 +130,9 @@ def load_preset(
         What was loaded, what stays random, what was ignored.
 
     Raises:
-        FileNotFoundError, ImportError: as `open_weights`.
-        OSError: as `Preset.fetch_weights`.
+        OSError, ImportError: as `open_weights`.
         ValueError: as `Preset.verify`, `open_weights` and `assigning.load_into`.
     """
-    preset.fetch_weights()
     preset.verify()
     weights = open_weights(preset)
     return assigning.load_into(
@@ -277,8 +278,8 @@ def _numbers(file, begin, length, dtype, shape) -> np.ndarray:
     if sys.platform == "linux":
         file.madvise(mmap.MADV_DONTNEED)  # what was read before leaves the memory
     data = np.frombuffer(file, np.uint8, length, begin)
-    if dtype == "BF16":  # the upper half of a float32
-        array = (data.view("<u2").astype("<u4") << 16).view("<f4")
+    if dtype == "BF16":
+        array = float32_of_bfloat16(data.view("<u2"))
     else:
         array = data.view(np.dtype(_FLOATS[dtype]).newbyteorder("<"))
     return array.reshape(shape)

@@ -1,7 +1,6 @@
 """Checkpoints of Google's: of google-research/bert, and of tf-models by its names."""
 
 import fnmatch
-import functools
 import json
 import os
 import re
@@ -9,11 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from kbert import google_release
 from kbert.bundles import objects, saved_model_folder
-from kbert.bundles.reading import Entry, read_index
+from kbert.bundles.reading import read_index
 from kbert.checkpoints import assigning, names
 from kbert.checkpoints.assigning import Format, Weights
 from kbert.checkpoints.stored import StoredArray
@@ -80,14 +77,9 @@ def open_weights(preset: Preset) -> Weights:
         shape = entry.shape
         if num_heads is not None:
             shape = objects.flat_shape(name, shape, num_heads, entry.where)
-        read = functools.partial(_numbers, entry, shape)
-        arrays[name] = StoredArray(entry.where, entry.dtype, shape, read)
+        stored = StoredArray(entry.where, entry.dtype, entry.shape, entry.read)
+        arrays[name] = stored.reshaped(shape)
     return Weights(str(prefix), GOOGLE, arrays)
-
-
-def _numbers(entry: Entry, shape: tuple[int, ...]) -> np.ndarray:
-    """Returns a tensor, with attention's axes of heads and of their width in one."""
-    return entry.read().reshape(shape)
 
 
 def checkpoint_prefix(preset: Preset) -> Path:

@@ -1,7 +1,5 @@
 """The weights of KerasHub's presets: HDF5 files with the names of Keras's layers."""
 
-import dataclasses
-import functools
 import importlib.metadata
 import json
 import os
@@ -14,6 +12,7 @@ import h5py
 import numpy as np
 
 from kbert import keras_hub_folder
+from kbert.bundles.objects import joined_heads
 from kbert.checkpoints import assigning, hdf5
 from kbert.checkpoints.assigning import Format, Weights
 from kbert.checkpoints.stored import StoredArray
@@ -71,14 +70,8 @@ def read_weights(path: Path, num_heads: int) -> dict[str, StoredArray]:
     arrays = {}
     for name, stored in hdf5.read_datasets(path).items():
         shape = _shape(path, name, stored.shape, num_heads)
-        read = functools.partial(_numbers, stored, shape)
-        arrays[name] = dataclasses.replace(stored, shape=shape, read=read)
+        arrays[name] = stored.reshaped(shape)
     return arrays
-
-
-def _numbers(stored: StoredArray, shape: tuple[int, ...]) -> np.ndarray:
-    """Returns a dataset, in the shape of kbert's variable."""
-    return stored.read().reshape(shape)
 
 
 def _shape(path, name, shape, num_heads) -> tuple[int, ...]:
@@ -86,12 +79,7 @@ def _shape(path, name, shape, num_heads) -> tuple[int, ...]:
     if not _HEADS.search(name) or len(shape) < 2:
         return shape
     at = 0 if "/output_dense/" in name else len(shape) - 2
-    if shape[at] != num_heads:
-        raise ValueError(
-            f"{name!r} of {path} must have {num_heads} heads, as config.json says. "
-            f"Received: the shape {shape}."
-        )
-    return (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :])
+    return joined_heads(shape, at, num_heads, f"{name!r} of {path}")
 
 
 def _full_name(stored: str) -> str:

@@ -80,7 +80,6 @@ def check_preset(preset: Preset, config: BertConfig) -> None:
     """
     if preset.is_builtin:
         return  # what kbert ships is no stranger's
-    preset.fetch_weights()
     preset.verify()
     with errors_naming(preset.folder):
         compare(folder.open_weights(preset), expected_shapes(config), ("pooler",))

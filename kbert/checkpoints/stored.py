@@ -42,6 +42,14 @@ class StoredArray:
         numbers = np.asarray(self.read())
         return numbers.astype(dtype or np.float32, copy=bool(copy))
 
+    def reshaped(self, shape: tuple[int, ...]) -> "StoredArray":
+        """Returns the array with its numbers in another shape."""
+
+        def read() -> np.ndarray:
+            return self.read().reshape(shape)
+
+        return dataclasses.replace(self, shape=shape, read=read)
+
     def check_dtype(self) -> None:
         """Raises ValueError if the file holds no floating-point numbers there."""
         if self.dtype not in self.floats:

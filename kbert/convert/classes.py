@@ -140,7 +140,7 @@ def heads_of(claim: Claim) -> tuple[str, ...]:
     return TASKS[claim.architecture].heads if claim.architecture else ()
 
 
-def provenance(preset: Preset) -> dict[str, Any]:
+def without_digests(preset: Preset) -> dict[str, Any]:
     """Returns what `kbert.json` says of a model beside the digests of its files."""
     metadata = preset.metadata()
     return {key: metadata[key] for key in metadata if key not in ("files", "sha256")}

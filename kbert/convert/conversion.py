@@ -10,13 +10,13 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import keras
 import numpy as np
 
 from kbert import presets, stale_files
 from kbert.backbone import BertBackbone
+from kbert.bundles import saved_model_folder
 from kbert.checkpoints import folder, google, keras_hub, sizes
 from kbert.checkpoints.assigning import LoadReport, Weights
 from kbert.config import BertConfig
@@ -39,7 +39,7 @@ TEXTS = (
     "",
 )
 _WIDTH, _RANDOM_ROWS = 24, 4
-_OF_MODELS = (".json", ".safetensors", ".h5", "vocab.txt", "vocabulary.txt")
+_OF_MODELS = (".json", ".safetensors", ".h5", ".pb", "vocab.txt", "vocabulary.txt")
 _LAYER = re.compile(r"(?<=encoder_layer_)\d+")
 
 
@@ -98,30 +98,35 @@ class Conversion:
 
 
 def convert_preset(
-    source: str | os.PathLike, target: str | os.PathLike, format: str
+    source: str | os.PathLike,
+    target: str | os.PathLike,
+    format: str,
+    *,
+    allow_pickle: bool = False,
 ) -> Conversion:
     """Writes a preset as the files of another program, and compares both.
 
     Args:
-        source: a folder, a zip of Google's, or a built-in name.
+        source: as for `kbert.presets.find_preset`.
         target: the folder to write.
         format: "huggingface", "google" or "keras_hub".
+        allow_pickle: whether `pytorch_model.bin` may be read, see `BertBackbone`.
 
     Raises:
         ValueError: if the format is unknown, or would make the model compute something
             else; and as `from_preset`.
-        FileNotFoundError, ImportError: as `from_preset`, and if TensorFlow is not there
-            to write Google's files.
+        OSError, ImportError: as `from_preset`, and if TensorFlow is not there to write
+            Google's files.
     """
     if format not in WRITERS:
         raise ValueError(
             f"`format` must be one of {list(WRITERS)}. Received: format={format!r}."
         )
-    side = open_preset(source)
+    side = open_preset(source, allow_pickle=allow_pickle)
     report = sizes.compare(side.weights, side.claim.shapes, ("pooler",))
     model = load_model(side)
-    tokenizer = BertTokenizer.from_preset(source)
-    inputs = _inputs(source, side.architecture)
+    tokenizer = BertTokenizer.from_files(side.preset)
+    inputs = _inputs(side)
     expected = outputs_of(side, model, inputs, report)
     differences, left_out = _write(target, side, model, tokenizer, report, format)
     written = open_preset(target)
@@ -136,8 +141,8 @@ def convert_preset(
         tuple(_new(side, written, report, again)),
         tuple(differences),
         {name: largest_difference(expected[name], found[name]) for name in expected},
-        _other_ids(tokenizer, BertTokenizer.from_preset(target)),
-        tuple(sorted(_names(written.preset.folder))),
+        _other_ids(tokenizer, BertTokenizer.from_files(written.preset)),
+        tuple(written.preset.filenames()),
     )
 
 
@@ -146,34 +151,35 @@ class Side:
     """A preset, and what its files are for."""
 
     preset: presets.Preset
-    spec: Any
     config: dict
     architecture: BertConfig
     weights: Weights
     claim: classes.Claim
 
 
-def open_preset(spec) -> Side:
+def open_preset(spec, *, allow_pickle: bool = False) -> Side:
     """Returns all of a preset but the numbers; raises as `from_preset`."""
-    preset = presets.find_preset(spec)
+    preset = presets.find_preset(spec, allow_pickle=allow_pickle)
     with errors_naming(preset.folder):
         config = preset.read_json("config.json")
         architecture = BertConfig.from_hugging_face(config)
     preset.verify()
     weights = folder.open_weights(preset)
     claim = classes.claimed(config, architecture, weights)
-    return Side(preset, spec, config, architecture, weights, claim)
+    return Side(preset, config, architecture, weights, claim)
 
 
 def load_model(side: Side):
     """Returns the model of a preset."""
-    return side.claim.kind.from_preset(side.spec, **side.claim.arguments)
+    return side.claim.kind.from_preset(side.preset, **side.claim.arguments)
 
 
-def _inputs(spec, config: BertConfig) -> dict[str, np.ndarray]:
+def _inputs(side: Side) -> dict[str, np.ndarray]:
     """Returns fixed texts as ids, and fixed random ids of the whole vocabulary."""
+    config = side.architecture
     width = min(_WIDTH, config.max_sequence_length)
-    inputs = BertPreprocessor.from_preset(spec, sequence_length=width)(list(TEXTS))
+    preprocessor = BertPreprocessor.from_preset(side.preset, sequence_length=width)
+    inputs = preprocessor(list(TEXTS))
     random = np.random.RandomState(0)
     shape = (_RANDOM_ROWS, width)
     rows = {
@@ -214,7 +220,10 @@ def _write(
         if format != "keras_hub":  # which has no encoder without a pooler
             weights = {path: weights[path] for path in report.loaded}
         if format == "huggingface":
-            more["metadata"] = classes.provenance(side.preset)
+            more["metadata"] = {
+                **classes.without_digests(side.preset),
+                "provenance": side.preset.provenance(),
+            }
         return WRITERS[format](target, weights, model.config, tokenizer, **more), []
     if format == "huggingface":
         saving.save_task(model, target)
@@ -249,7 +258,7 @@ def _dropped(side, written, report, left_out) -> Iterator[tuple[str, str]]:
     for fact in left_out:
         yield fact, "the files have no place for it; pass it again when you load"
     has_metadata = side.preset.has(presets.METADATA)
-    for name in sorted(_names(side.preset.folder)):
+    for name in side.preset.filenames():
         if not _is_read(name):
             yield name, "no file of a model's"
     if has_metadata and not written.preset.has(presets.METADATA):
@@ -302,14 +311,9 @@ def largest_difference(one: np.ndarray, other: np.ndarray) -> float:
     return float("inf") if np.isnan(largest) else largest
 
 
-def _names(place: Path) -> Iterator[str]:
-    """Yields the files of a folder, by their names in it."""
-    for path in place.rglob("*"):
-        if path.is_file():
-            yield path.relative_to(place).as_posix()
-
-
 def _is_read(name: str) -> bool:
     """Returns whether a file is of a kind that a model's files are of."""
     known = (presets.WEIGHTS, presets.VOCABULARY)
-    return name.endswith(_OF_MODELS) or stale_files.is_stale(name, known)
+    of_saved_model = name.startswith(f"{saved_model_folder.PREFIX}.")
+    named = name.endswith(_OF_MODELS) or of_saved_model
+    return named or stale_files.is_stale(name, known)

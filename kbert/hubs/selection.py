@@ -6,12 +6,15 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from kbert import google_release, keras_hub_folder
+from kbert.bundles import saved_model_folder
 from kbert.files import path_inside
 from kbert.strict_json import read_json
 
-CONFIGS = ("config.json", google_release.CONFIG)
+# One of these tells whose files there are.
+CONFIGS = ("config.json", google_release.CONFIG, saved_model_folder.MODEL)
 TEXTS = (
-    *CONFIGS,
+    "config.json",
+    google_release.CONFIG,
     "kbert.json",
     "vocab.txt",
     "tokenizer_config.json",
@@ -19,8 +22,13 @@ TEXTS = (
     "added_tokens.json",
     keras_hub_folder.TASK,
     keras_hub_folder.VOCABULARY,
+    saved_model_folder.VOCABULARY,
 )
 SAFETENSORS, INDEX = "model.safetensors", "model.safetensors.index.json"
+# Where transformers' models have their weights, the best first; the rest are pickles,
+# programs that loading them could run.
+WEIGHTS = (SAFETENSORS, INDEX, "tf_model.h5", "flax_model.msgpack")
+PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 KERAS_HUB = ("model.weights.h5", "task.weights.h5")
 
 # A stranger's file may be of any size. No tokenizer's comes near the first, and
@@ -28,8 +36,6 @@ KERAS_HUB = ("model.weights.h5", "task.weights.h5")
 MOST_BYTES_OF_TEXT = 1 << 26
 MOST_BYTES_OF_WEIGHTS = 1 << 34
 _MOST_SHARDS = 100
-# Weights that are pickles: programs, which loading them would run.
-_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,40 +101,68 @@ def checkpoint(names: Collection[str]) -> list[str]:
     return found if kinds == {"index", "data"} else []
 
 
-def shards(folder: Path) -> list[str]:
-    """Returns the files that the index in a folder lists.
+def weights(format: str, names: Collection[str], allow_pickle: bool) -> list[list[str]]:
+    """Returns the files that hold the weights, group by group, the best first.
+
+    Args:
+        format: whose files they are, as of `kbert.presets.Preset`.
+        names: what a repository holds.
+        allow_pickle: whether pickles may be among them.
+
+    Example:
+    >>> weights("hugging_face", ["tf_model.h5", "pytorch_model.bin"], False)
+    [['tf_model.h5']]
+    """
+    if format == "google":
+        groups = [checkpoint(names)]
+    elif format == "keras_hub":
+        groups = [list(KERAS_HUB)]
+    elif format == "tf_hub":
+        prefix = f"{saved_model_folder.PREFIX}."
+        groups = [[name for name in sorted(names) if name.startswith(prefix)]]
+    else:
+        usable = WEIGHTS + PICKLED * allow_pickle
+        groups = [[name] for name in usable if name in names]
+    return [group for group in groups if group]
+
+
+def shards(folder: Path, index: str) -> list[str]:
+    """Returns the files that an index in a folder lists.
 
     Raises:
         ValueError: if a name leaves the folder, or there are too many.
     """
-    listed = read_json(path_inside(folder, INDEX)).get("weight_map")
+    listed = read_json(path_inside(folder, index)).get("weight_map")
     values = listed.values() if isinstance(listed, dict) else ()
     names = sorted({name for name in values if isinstance(name, str)})
     if len(names) > _MOST_SHARDS:
         raise ValueError(
-            f"{folder / INDEX} must list at most {_MOST_SHARDS} files. "
+            f"{folder / index} must list at most {_MOST_SHARDS} files. "
             f"Received: {len(names)}."
         )
     for name in names:
         path_inside(folder, name)
-    return [name for name in names if name.endswith(".safetensors")]
+    kind = Path(index.removesuffix(".index.json")).suffix
+    return [name for name in names if name.endswith(kind)]
 
 
-def no_weights(spec: str, names: Collection[str]) -> str:
-    """Returns the message for a repository without weights that kbert reads."""
-    told = (
-        f"{spec} must have its weights in {SAFETENSORS}. Received: "
-        f"{sorted(names)[:20]}. "
-    )
-    pickles = [
-        name
-        for name in sorted(names)
-        if any(fnmatch.fnmatchcase(name, each) for each in _PICKLES)
-    ]
-    if pickles:
-        told += (
-            f"{pickles[:5]} are pickles, programs that kbert does not fetch: open the "
-            "model in transformers, save it with `save_pretrained`, and load that "
-            "folder; or ask its owners for safetensors. "
+def no_weights(name: str, there: str, pickled: bool) -> FileNotFoundError:
+    """Returns the error for a preset without weights that kbert may read.
+
+    Args:
+        name: of the preset.
+        there: what it holds.
+        pickled: whether there are pickled weights that are not allowed.
+    """
+    told = f"The preset {name!r} must have the file {SAFETENSORS!r}. {there} "
+    if pickled:
+        return FileNotFoundError(
+            f"{told}{PICKLED[0]} is a pickle, which can name code to run. If you trust "
+            "where it comes from, pass allow_pickle=True: torch then makes nothing but "
+            "tensors of it (weights_only=True), which `kbert convert --allow-pickle` "
+            "writes as safetensors. `load_weights=False` gives random weights."
         )
-    return told + "`load_weights=False` gives random weights."
+    return FileNotFoundError(
+        f"{told}Weights in other formats than {[*WEIGHTS, *PICKLED]} must be saved as "
+        "safetensors first; `load_weights=False` gives random weights."
+    )

@@ -7,6 +7,7 @@ import pytest
 import kbert
 from kbert import presets
 from kbert.checkpoints import folder
+from kbert.hubs.selection import PICKLED
 from tests import tiny
 
 
@@ -20,11 +21,11 @@ def preset(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["BertBackbone", "BertClassifier"])
-@pytest.mark.parametrize("file", presets.PICKLED)
+@pytest.mark.parametrize("file", PICKLED)
 def test_a_pickle_is_refused_by_default(preset, name, file):
     (preset / "pytorch_model.bin").rename(preset / file)
     told = "must have the file 'model.safetensors'.*is a pickle.*allow_pickle=True"
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(FileNotFoundError, match=told):
         getattr(kbert, name).from_preset(preset)
 
 

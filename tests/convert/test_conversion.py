@@ -131,7 +131,8 @@ def test_an_unknown_format_is_refused(place, tmp_path):
 
 def test_the_fixed_texts_are_read_as_the_source_reads_them(place):
     config = kbert.BertBackbone.from_preset(place / "ours", load_weights=False).config
-    inputs = conversion._inputs(place / "ours", config)
+    side = conversion.open_preset(place / "ours")
+    inputs = conversion._inputs(side)
     rows = len(conversion.TEXTS) + 4
     assert {array.shape for array in inputs.values()} == {(rows, 24)}
     assert inputs["token_ids"].max() < config.vocabulary_size

@@ -10,7 +10,8 @@ import pytest
 import kbert
 from kbert.checkpoints import keras_hub
 from kbert.tasks import saving
-from tests import tiny
+from tests import random_bert, tiny
+from tests.checkpoints import foreign
 from tests.hubs.hub_server import TOKEN, Hub, Repository
 
 NAME = "kbert/tiny"
@@ -68,6 +69,17 @@ def keras_hub_files(tmp_path_factory):
         task.backbone.config,
         task.preprocessor.tokenizer,
     )
+    return content_of(folder)
+
+
+@pytest.fixture(scope="session")
+def saved_model_files(tmp_path_factory):
+    """The files of an encoder as TensorFlow Hub had it, but for its graph."""
+    backbone = tiny.backbone(activation="gelu_tanh")
+    folder = tmp_path_factory.mktemp("tf_hub")
+    arrays = random_bert.weights(backbone)
+    heads = backbone.config.num_heads
+    foreign.hub_saved_model(folder, arrays, heads, tiny.VOCABULARY)
     return content_of(folder)
 
 

@@ -53,6 +53,12 @@ def test_commands(hub, folder, tmp_path):
     assert done.exit_code == 0, done.stderr
     name = "model.safetensors"
     assert content_of(target)[name] == content_of(folder)[name]
+    told = json.loads((target / "kbert.json").read_text())["provenance"]
+    assert told["preset"] == SPEC
+    done = runner.invoke(app, ["inspect", SPEC], env={"COLUMNS": "200"})
+    assert done.exit_code == 0, done.stdout
+    assert "BertClassifier: loads" in done.stdout
+    assert "README.md" not in done.stdout  # which is not fetched
     done = runner.invoke(app, ["tokenize", "hf://kbert/none", "good films"])
     assert done.exit_code == 2
     assert "Error: hf://kbert/none must be a repository that exists" in done.stderr

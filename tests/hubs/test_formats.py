@@ -8,6 +8,8 @@ from safetensors.numpy import load, save
 import kbert
 from kbert import presets
 from kbert.hubs import builtin
+from kbert.tasks import saving
+from tests.checkpoints import foreign
 from tests.hubs.conftest import (
     NAME,
     SPEC,
@@ -34,6 +36,46 @@ def test_shards(hub, folder):
     expected = kbert.BertClassifier.from_preset(folder)
     assert_same_weights(loaded, expected)
     assert "c.safetensors" not in hub.fetched()
+
+
+def test_shards_that_are_pickles(hub, folder):
+    files = content_of(folder)
+    del files["model.safetensors"], files["kbert.json"]
+    part = "pytorch_model-00001-of-00001.bin"
+    index = json.dumps({"weight_map": {"x": part}}).encode()
+    more = {"pytorch_model.bin.index.json": index, part: b"part"}
+    published(hub, {**files, **more})
+    with pytest.raises(FileNotFoundError, match="is a pickle"):
+        presets.find_preset(SPEC).fetch_weights()
+    preset = presets.find_preset(SPEC, allow_pickle=True)
+    preset.fetch_weights()
+    assert preset.path(part).read_bytes() == b"part"
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("tf_model.h5", foreign.tf_model_h5),
+        ("flax_model.msgpack", foreign.flax_msgpack),
+    ],
+)
+def test_files_of_other_frameworks(hub, folder, tmp_path, name, write):
+    expected = kbert.BertClassifier.from_preset(folder)
+    files = content_of(folder)
+    del files["model.safetensors"], files["kbert.json"]
+    write(tmp_path / name, saving.merged_weights(expected))
+    files[name] = (tmp_path / name).read_bytes()
+    published(hub, {**files, "pytorch_model.bin": b"a program"})
+    assert_same_weights(kbert.BertClassifier.from_preset(SPEC), expected)
+    assert "pytorch_model.bin" not in hub.fetched()
+
+
+def test_a_saved_model(hub, saved_model_files):
+    published(hub, {**saved_model_files, "fingerprint.pb": b""})
+    found = kbert.inspect_preset(SPEC)
+    assert (found.format, found.usable) == ("tf_hub", True)
+    assert {file.name for file in found.files} == set(saved_model_files)
+    assert kbert.BertBackbone.from_preset(SPEC).config.hidden_dim == 16
 
 
 @pytest.mark.parametrize(
@@ -77,7 +119,7 @@ def test_a_checkpoint_of_google(hub):
     assert not preset.has("bert_model.ckpt.meta")
     del files["bert_model.ckpt.index"]
     published(hub, files, name="a/bert_cased_L-2")
-    with pytest.raises(FileNotFoundError, match="must have its weights in model.safe"):
+    with pytest.raises(FileNotFoundError, match="must have the file 'model.safet"):
         presets.find_preset("hf://a/bert_cased_L-2").fetch_weights()
 
 
@@ -133,3 +175,5 @@ def test_a_builtin_preset_whose_weights_are_pickles(hub):
     with pytest.raises(FileNotFoundError, match="pass the path of the zip") as error:
         presets.find_preset(BUILTIN).weights_path()
     assert sources[0]["url"] in str(error.value)
+    preset = presets.find_preset(BUILTIN, allow_pickle=True)
+    assert preset.weights_path().name == "pytorch_model.bin"

@@ -61,6 +61,18 @@ def test_a_model_loads_and_is_fetched_once(kaggle, keras_hub_files, capfd):
     assert capfd.readouterr().out == ""  # where commands write answers
 
 
+def test_a_saved_model(kaggle, unreachable, saved_model_files):
+    kaggle.versions = {2: {**saved_model_files, "fingerprint.pb": b""}}
+    with pytest.raises(FileNotFoundError, match=f"never uses the network.*{SPEC} is n"):
+        kbert.BertBackbone.from_preset(SPEC, load_weights=False)
+    assert kbert.BertTokenizer.from_preset(SPEC).lowercase  # which its variables say
+    unreachable()
+    found = kbert.inspect_preset(SPEC)
+    assert (found.format, found.usable) == ("tf_hub", True)
+    assert {file.name for file in found.files} == set(saved_model_files)
+    assert "fingerprint.pb" not in kaggle.asked
+
+
 def test_the_newest_version(kaggle, unreachable):
     assert presets.find_preset(MODEL).repository.snapshot.revision == "2"
     unreachable()
