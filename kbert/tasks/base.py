@@ -53,6 +53,14 @@ class BertTask(keras.Model):
         """Returns the exported model's {name: tensor}, on the TensorFlow backend."""
         raise _abstract(self)
 
+    def read(self, x, y, sample_weight, *, training):
+        """Returns raw input or ready arrays, with targets, as one of `tasks.feeds`."""
+        return feeding.read(self, x, y, sample_weight, training)
+
+    def weigh_classes(self, data, class_weight):
+        """Returns the data, and what Keras takes as `class_weight` beside them."""
+        return data, self.class_indices(class_weight)
+
     def __init__(self, inputs, outputs, backbone, preprocessor, **kwargs):
         """Makes the functional model, then attaches its parts."""
         if preprocessor is not None:
@@ -63,20 +71,17 @@ class BertTask(keras.Model):
         self.lora_rank = None
 
     def __call__(self, inputs, *args, **kwargs):
-        """Runs the model on a dictionary of arrays or tensors.
-
-        `first_positions` (each text's [CLS]) may be absent: one text a row.
-        """
+        """Runs the model on a dictionary; `first_positions` may be absent in it."""
         return super().__call__(feeding.called_with(self, inputs), *args, **kwargs)
 
     def call(self, inputs, training=None, mask=None):
         """Runs the functional model; see `__call__`."""
-        inputs = feeding.called_with(self, inputs)
-        return super().call(inputs, training=training, mask=mask)
+        return super().call(feeding.called_with(self, inputs), training, mask)
 
     def compute_output_spec(self, inputs, training=None, mask=None):
         """Returns the symbolic output, for a model that contains this one."""
-        return super().compute_output_spec(feeding.symbols(inputs), training, mask)
+        inputs = feeding.symbols(self, inputs)
+        return super().compute_output_spec(inputs, training, mask)
 
     # Training, evaluation, prediction ------------------------------------------------
 
@@ -99,7 +104,7 @@ class BertTask(keras.Model):
                 in a list its accuracy.
             learning_rate: peak of the automatic schedule; the paper takes the best
                 of 5e-5, 4e-5, 3e-5 and 2e-5.
-            rows: "packed" to lay several texts a row, which computes the same without
+            rows: "packed" for several texts a row, which computes the same without
                 padding; "single" for one; "auto" for what costs less.
             **kwargs: the rest of `keras.Model.compile`.
 
@@ -183,6 +188,7 @@ class BertTask(keras.Model):
             arguments = fitting.prepare_fit(
                 self,
                 (x, y, sample_weight),
+                class_weight,
                 validation_data if validation_data is not None else validation_split,
                 batch_sizes=(batch_size, validation_batch_size),
                 steps=(steps_per_epoch, validation_steps),
@@ -195,7 +201,6 @@ class BertTask(keras.Model):
                 epochs=epochs,
                 verbose=verbose,
                 callbacks=callbacks,
-                class_weight=class_weight and self.class_indices(class_weight),
                 initial_epoch=initial_epoch,
                 validation_freq=validation_freq,
             )
@@ -247,9 +252,7 @@ class BertTask(keras.Model):
             steps: as in Keras; it goes with a dataset.
             callbacks: as in Keras.
         """
-        data = feeding.prepare(self, x, steps=steps)
-        if steps is not None and not isinstance(data, feeding.Stream):
-            raise ValueError(f"`steps` goes with a dataset. Received: steps={steps}.")
+        data = feeding.prepare_prediction(self, x, steps)
         arguments = data.predict_arguments(batch_size)
         fitting.tell(verbose, fitting.described(arguments["x"]))
         outputs = super().predict(
@@ -264,8 +267,10 @@ class BertTask(keras.Model):
 
         The automatic optimizer has a constant learning rate here.
         """
-        x, y, sample_weight = feeding.prepare(self, x, y, sample_weight).single_batch()
-        class_weight = class_weight and self.class_indices(class_weight)
+        data = feeding.prepare(self, x, y, sample_weight)
+        if class_weight:
+            data, class_weight = self.weigh_classes(data, class_weight)
+        x, y, sample_weight = data.single_batch()
         if self.optimizer is None:
             self.compile_with(AdamW(self.choices.learning_rate))
         return super().train_on_batch(x, y, sample_weight, class_weight, return_dict)
@@ -280,12 +285,13 @@ class BertTask(keras.Model):
         return super().predict_on_batch(feeding.prepare(self, x).single_batch()[0])
 
     def require_preprocessor(self):
-        """Refuses raw text where nothing could turn it into ids."""
+        """Returns the preprocessor; raises where nothing turns text into ids."""
         if self.preprocessor is None:
             raise ValueError(
                 "Text needs a preprocessor: pass kbert.BertPreprocessor(…) as "
                 f"`preprocessor`. Received: a {type(self).__name__} without one."
             )
+        return self.preprocessor
 
     def compile_with(self, optimizer):
         """Compiles as before, but with another optimizer."""

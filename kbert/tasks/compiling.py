@@ -160,7 +160,7 @@ def prepare_run(task, total_steps) -> list[str]:
     return told
 
 
-def layout_for(task, training, lengths, batch_size, order, epochs):
+def layout_for(task, training, lengths, batch_size, order, epochs, rows=None):
     """Chooses how the texts of a run are laid into rows.
 
     Args:
@@ -170,6 +170,7 @@ def layout_for(task, training, lengths, batch_size, order, epochs):
         batch_size: texts a batch.
         order: how they come to the batches, one of `layouts.ORDERS`.
         epochs: how often the texts are gone through.
+        rows: one of `layouts.ROWS`; None for what `compile` was asked for.
 
     Returns:
         A `SingleRows` or `PackedRows`.
@@ -177,7 +178,7 @@ def layout_for(task, training, lengths, batch_size, order, epochs):
     Raises:
         ValueError: if rows are to be packed under a distribution strategy.
     """
-    rows = task.choices.rows
+    rows = rows or task.choices.rows
     if is_distributed(task):
         if rows == "packed":
             raise ValueError(

@@ -34,7 +34,7 @@ def prepare(task, x, y=None, sample_weight=None, *, steps=None, training=False):
     Raises:
         ValueError: if the data are not what the task takes.
     """
-    if _is_dataset(x):
+    if is_dataset(x):
         if y is not None or sample_weight is not None:
             raise ValueError(
                 "A dataset holds its targets and weights itself, as (x, y) or "
@@ -42,6 +42,24 @@ def prepare(task, x, y=None, sample_weight=None, *, steps=None, training=False):
                 "`sample_weight` beside it."
             )
         return Stream(_streamed(task, x, steps))
+    if is_raw(x) or isinstance(x, dict):
+        return task.read(x, y, sample_weight, training=training)
+    raise TypeError(
+        "`x` must be texts, a dictionary of arrays, or a dataset. Received: "
+        f"{type(x).__name__} {str(x)[:60]}."
+    )
+
+
+def read(task, x, y, sample_weight, training):
+    """Sorts texts with one target each, or such arrays, into `Texts` or `Arrays`.
+
+    Args:
+        task: the `BertTask`.
+        x: raw text, or a dictionary of ready arrays.
+        y: targets, or None.
+        sample_weight: one weight a text, or None.
+        training: whether `y` is a whole training set.
+    """
     if is_raw(x):
         task.require_preprocessor()
         encoded = task.preprocessor.encode(x)
@@ -51,14 +69,9 @@ def prepare(task, x, y=None, sample_weight=None, *, steps=None, training=False):
             pad_id=task.backbone.config.pad_token_id,
             choose_layout=functools.partial(layout_for, task, training),
         )
-    if isinstance(x, dict):
-        inputs = ready_arrays(x, task.backbone.config)
-        count = len(inputs["token_ids"])
-        return Arrays(inputs, *_targets(task, y, sample_weight, count, training))
-    raise TypeError(
-        "`x` must be texts, a dictionary of arrays, or a dataset. Received: "
-        f"{type(x).__name__} {str(x)[:60]}."
-    )
+    inputs = ready_arrays(x, task.backbone.config)
+    count = len(inputs["token_ids"])
+    return Arrays(inputs, *_targets(task, y, sample_weight, count, training))
 
 
 def require_targets(data):
@@ -83,8 +96,15 @@ def prepare_validation(task, data, *, steps=None):
     return prepare(task, data, steps=steps)
 
 
+def prepare_prediction(task, x, steps):
+    """Does the same for `predict`, which has no targets."""
+    if steps is not None and not is_dataset(x):
+        raise ValueError(f"`steps` goes with a dataset. Received: steps={steps}.")
+    return prepare(task, x, steps=steps)
+
+
 def called_with(task, inputs) -> dict:
-    """Returns what a task is called with, checked; first_positions may be None.
+    """Returns what a task is called with, checked; None for what may be absent.
 
     Args:
         task: the `BertTask`.
@@ -99,15 +119,25 @@ def called_with(task, inputs) -> dict:
             "use `fit`, `evaluate`, `predict` or the task's answering method. "
             f"Received: {type(inputs).__name__} of text."
         )
-    check_inputs(inputs, task.backbone.config, optional=("first_positions",))
-    return {"first_positions": None, **inputs}
+    optional = _optional(task)
+    check_inputs(inputs, task.backbone.config, optional=optional)
+    return {**dict.fromkeys(optional), **inputs}
 
 
-def symbols(inputs) -> dict:
-    """Returns symbolic inputs with a symbol for first_positions: one text a row."""
+def symbols(task, inputs) -> dict:
+    """Returns symbolic inputs with a symbol for those absent: one text a row."""
     rows = inputs["token_ids"].shape[:1]
     given = {key: value for key, value in inputs.items() if value is not None}
-    return {"first_positions": keras.KerasTensor(rows, "int32"), **given}
+    absent = {}
+    for key in _optional(task):
+        ones = [1] * (len(task.input[key].shape) - 1)
+        absent[key] = keras.KerasTensor((*rows, *ones), "int32")
+    return {**absent, **given}
+
+
+def _optional(task) -> list[str]:
+    """Returns the inputs of a task that a caller may leave out."""
+    return [key for key in task.input if key not in INPUTS]
 
 
 def ready_arrays(x, config) -> dict[str, np.ndarray]:
@@ -142,13 +172,45 @@ def ready_arrays(x, config) -> dict[str, np.ndarray]:
     return {key: value.astype("int32") for key, value in arrays.items()}
 
 
-def _is_dataset(x) -> bool:
+def is_dataset(x) -> bool:
     """Whether `x` yields batches, as opposed to being texts or an array."""
     if isinstance(x, keras.utils.PyDataset):
         return True
     if isinstance(x, str | bytes | list | tuple | Mapping) or hasattr(x, "ndim"):
         return False
     return isinstance(x, Iterable)
+
+
+def raw_batches(source, steps):
+    """Yields x of each batch of a dataset, as it is.
+
+    Args:
+        source: the dataset.
+        steps: batches to read; None for the length of the dataset.
+    """
+    batches = StreamedBatches(source, lambda *raw: raw, steps)
+    for index in range(batches.steps):
+        yield batches[index][0]
+
+
+def concatenate(batches, fill) -> np.ndarray:
+    """Joins the outputs of batches, made equally wide with what says nothing.
+
+    Args:
+        batches: arrays (texts, W, …), of several W.
+        fill: number behind the end.
+    """
+    widest = max(batch.shape[1] for batch in batches)
+    return np.concatenate(
+        [
+            np.pad(
+                batch,
+                [(0, 0), (0, widest - batch.shape[1]), *[(0, 0)] * (batch.ndim - 2)],
+                constant_values=fill,
+            )
+            for batch in batches
+        ]
+    )
 
 
 def _streamed(task, source, steps) -> StreamedBatches:

@@ -9,8 +9,7 @@ import keras
 import numpy as np
 
 from kbert.preprocessing.batching import TextBatches
-from kbert.preprocessing.packing import EncodedTexts
-from kbert.preprocessing.rows import lay, one_a_row
+from kbert.preprocessing.rows import PositionValues, lay, lay_values, one_a_row
 from kbert.preprocessing.streaming import StreamedBatches
 
 # Texts a step, where nobody says; and tokens a step of `predict`, which small batches
@@ -26,23 +25,25 @@ class Texts:
     """N encoded texts with their targets.
 
     Args:
-        encoded: the texts as ids.
-        y: targets, (N, …), or None.
-        sample_weight: float (N,), or None.
+        encoded: the texts as ids, an `EncodedTexts` or another that `lay` takes.
+        y: targets, (N, …), or `PositionValues`, or None.
+        sample_weight: float (N,), or `PositionValues`, or None.
         pad_id: fills unused positions.
         choose_layout: function of lengths, texts a batch, order and epochs, to a
             layout.
+        lay: function that makes the inputs of a batch, as `rows.lay`.
     """
 
-    encoded: EncodedTexts
-    y: np.ndarray | None
-    sample_weight: np.ndarray | None
+    encoded: Any
+    y: np.ndarray | PositionValues | None
+    sample_weight: np.ndarray | PositionValues | None
     pad_id: int
     choose_layout: Callable
+    lay: Callable = lay
 
     def split(self, fraction) -> tuple["Texts", "Texts"]:
         """Returns all but the last `fraction` of the texts, and those."""
-        first, last = _parts(len(self.encoded), fraction)
+        first, last = parts(len(self.encoded), fraction)
         return self._select(first), self._select(last)
 
     def steps(self, batch_size) -> int:
@@ -59,6 +60,7 @@ class Texts:
             order=order,
             layout=self.choose_layout(self.encoded.lengths, batch_size, order, epochs),
             pad_id=self.pad_id,
+            lay=self.lay,
         )
 
     def fit_arguments(self, batch_size, shuffle, epochs) -> dict:
@@ -101,26 +103,30 @@ class Texts:
         width = choose_width(self.encoded.lengths.max())
         count = len(self.encoded)
         placement = one_a_row(count, width)
-        inputs = lay(self.encoded, np.arange(count), placement, self.pad_id)
+        texts = np.arange(count)
+        inputs = self.lay(self.encoded, texts, placement, self.pad_id)
         del inputs["first_positions"]  # the first of every row
-        return inputs, self.y, self.sample_weight
+        y, weights = (
+            None if values is None else lay_values(values, texts, placement)
+            for values in (self.y, self.sample_weight)
+        )
+        return inputs, y, weights
 
     def truncated(self) -> str:
         """Returns a sentence on truncated texts, empty where there are none."""
         if not self.encoded.num_truncated:
             return ""
         return (
-            f"{self.encoded.num_truncated:,} of {len(self.encoded):,} texts were "
+            f"{self.encoded.num_truncated:,} of {self.encoded.num_texts:,} texts were "
             f"longer than {int(self.encoded.lengths.max())} tokens and were truncated."
         )
 
     def _select(self, indices) -> "Texts":
-        return Texts(
-            self.encoded.select(indices),
-            _rows(self.y, indices),
-            _rows(self.sample_weight, indices),
-            self.pad_id,
-            self.choose_layout,
+        return dataclasses.replace(
+            self,
+            encoded=self.encoded.select(indices),
+            y=_rows(self.y, indices),
+            sample_weight=_rows(self.sample_weight, indices),
         )
 
 
@@ -140,7 +146,7 @@ class Arrays:
 
     def split(self, fraction) -> tuple["Arrays", "Arrays"]:
         """Returns all but the last `fraction` of the rows, and those."""
-        first, last = _parts(len(self.x["token_ids"]), fraction)
+        first, last = parts(len(self.x["token_ids"]), fraction)
         return self._select(first), self._select(last)
 
     def steps(self, batch_size) -> int:
@@ -249,7 +255,7 @@ class Stream:
         return ""
 
 
-def _parts(count, fraction):
+def parts(count, fraction):
     """Returns the indices of all but the last `fraction` of `count`, and those."""
     if not 0 < fraction < 1:
         raise ValueError(

@@ -12,13 +12,14 @@ from kbert.tasks.feeds import BATCH_SIZE
 
 
 def prepare_fit(
-    task, data, held_out, *, batch_sizes, steps, epochs, shuffle, verbose
+    task, data, class_weight, held_out, *, batch_sizes, steps, epochs, shuffle, verbose
 ) -> dict:
     """Prepares all that Keras's `fit` needs, checked before any training.
 
     Args:
         task: the `BertTask`, whose optimizer is set.
         data: `(x, y, sample_weight)` as passed to `fit`.
+        class_weight: as passed to `fit`.
         held_out: `validation_data`, or the share of `validation_split`, 0 for none.
         batch_sizes: of training and of validation, as passed to `fit`.
         steps: `(steps_per_epoch, validation_steps)` as passed to `fit`.
@@ -39,6 +40,8 @@ def prepare_fit(
         held_out = feeding.prepare_validation(task, held_out, steps=validation_steps)
     else:
         data, held_out = data.split(held_out) if held_out else (data, None)
+    if class_weight:
+        data, class_weight = task.weigh_classes(data, class_weight)
     size, validation_size = batch_sizes
     size = BATCH_SIZE if size is None else size
     check_batch_size(size)
@@ -57,6 +60,7 @@ def prepare_fit(
     return {
         "steps_per_epoch": steps_per_epoch,
         "validation_steps": validation_steps,
+        "class_weight": class_weight,
         **arguments,
     }
 
