@@ -119,6 +119,7 @@ ENCODER_LAYER = (
     ),
 )
 POOLER = ((DENSE, "dense", "dense", "dense", "dense"),)
+# In transformers the heads of taggers and of multiple choice are called the same.
 CLASSIFIER = ((LOGITS, "classifier", "classifier", "", "task/layers/dense"),)
 
 

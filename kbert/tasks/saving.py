@@ -5,6 +5,7 @@ import functools
 import importlib.util
 import json
 import sys
+import warnings
 
 import keras
 
@@ -16,6 +17,14 @@ from kbert.export import saved_model
 from kbert.export.child_process import export_in_child
 from kbert.preprocessing.preprocessor import BertPreprocessor
 from kbert.strict_json import errors_naming
+
+# transformers' models whose head is called "classifier", and those without a pooler.
+_CLASSIFIERS = {
+    "BertForSequenceClassification",
+    "BertForTokenClassification",
+    "BertForMultipleChoice",
+}
+_WITHOUT_POOLER = {"BertForTokenClassification"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +67,65 @@ def read_parts(
         )
         check_preprocessor(preprocessor, architecture)
     return PresetParts(preset, config, architecture, preprocessor)
+
+
+def saved_labels(config, architecture) -> list[str] | None:
+    """Returns the labels of a head, None where the preset has no such head.
+
+    Args:
+        config: the content of `config.json`.
+        architecture: transformers' class that has the head.
+    """
+    if architecture not in (config.get("architectures") or ()):
+        return None
+    names = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    return [names[key] for key in sorted(names, key=int)]
+
+
+def load_weights(task, parts, *, differs=""):
+    """Loads a preset's weights, those of the head where it is the task's.
+
+    Args:
+        task: a `BertTask`, whose head stays random where the preset has another or
+            none, which is told.
+        parts: what the preset says.
+        differs: how its head differs from the task's; "" where it does not.
+    """
+    (own,) = task.hugging_face_head()["architectures"]
+    others = _CLASSIFIERS & {*(parts.config.get("architectures") or ())} - {own}
+    if others:
+        differs = f"{sorted(others)}, not for {own}"
+    variables = encoder_weights(task)
+    if differs:
+        warnings.warn(
+            f"The head of {parts.preset.name} is for {differs}: a new one starts at "
+            "random. Train it before its answers mean anything.",
+            stacklevel=3,
+        )
+    else:
+        variables |= task.head_weights()
+    checkpoint.load_preset(parts.preset, variables, optional=("pooler", "classifier"))
+
+
+def encoder_weights(task) -> dict:
+    """Returns {path: variable} of the backbone: what the task uses of it, no LoRA."""
+    pooler = not _WITHOUT_POOLER & {*task.hugging_face_head()["architectures"]}
+    return {
+        weight.path: weight
+        for weight in task.backbone.weights
+        if "lora_kernel" not in weight.path
+        and (pooler or not weight.path.startswith("pooler/"))
+    }
+
+
+def refuse_export(task, filepath):
+    """Raises: there is no served form of the task's answers yet."""
+    name = type(task).__name__
+    raise NotImplementedError(
+        f"`export` writes a BertClassifier; there is none for a {name} yet. Keep the "
+        "model with `save_to_preset`, which transformers loads too. Received: "
+        f"filepath={str(filepath)!r}."
+    )
 
 
 def check_preprocessor(preprocessor, config):
@@ -111,11 +179,7 @@ def save_task(task, folder):
 
 def merged_weights(task) -> dict:
     """Returns {path of `checkpoints/names.py`: array}, LoRA merged into kernels."""
-    weights = {
-        weight.path: weight
-        for weight in task.backbone.weights
-        if "lora_kernel" not in weight.path
-    }
+    weights = encoder_weights(task)
     for layer in task.backbone.encoder_layers:
         for name in ("query", "value"):
             path = f"{layer.name}/attention/{name}/kernel"
