@@ -11,6 +11,8 @@ from kbert.tasks.classifier import (
     MultiLabelClassification,
     Regression,
 )
+from kbert.tasks.multiple_choice import BertMultipleChoice, Choice
+from kbert.tasks.token_classifier import BertTokenClassifier, Entity
 from kbert.tokenization import BertTokenizer, Encoding
 from kbert.training.optimizer import AdamW
 from kbert.training.schedules import WarmupLinearDecay
@@ -22,10 +24,14 @@ __all__ = [
     "BertBackbone",
     "BertClassifier",
     "BertConfig",
+    "BertMultipleChoice",
     "BertPreprocessor",
+    "BertTokenClassifier",
     "BertTokenizer",
+    "Choice",
     "Classification",
     "Encoding",
+    "Entity",
     "MultiLabelClassification",
     "Regression",
     "WarmupLinearDecay",

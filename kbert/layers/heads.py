@@ -3,6 +3,9 @@
 import keras
 from keras import ops
 
+# The logit of a choice that is none, in every dtype of 8 bits of exponent.
+NO_CHOICE = -1e9
+
 
 @keras.saving.register_keras_serializable(package="kbert")
 class BertPooler(keras.layers.Layer):
@@ -59,6 +62,34 @@ class BertPooler(keras.layers.Layer):
             "hidden_dim": self.hidden_dim,
             "initializer_range": self.initializer_range,
         }
+
+
+@keras.saving.register_keras_serializable(package="kbert")
+class ChoiceLogits(keras.layers.Layer):
+    """The logits of texts beside each other, those of the choices of one example.
+
+    Call arguments:
+        logits: float (N * K, 1), one a text.
+        choice_mask: int32 (N, K), 0 where an example has no choice; None for texts
+            that are no choices, each an example of its own.
+
+    Returns:
+        Float (N, K), -1e9 where there is no choice, so that its probability is 0.
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+
+    def call(self, logits, choice_mask=None):
+        """Lays the logits out; see the class for shapes."""
+        if choice_mask is None:
+            return logits
+        logits = ops.reshape(logits, ops.shape(choice_mask))
+        return ops.where(ops.equal(choice_mask, 0), NO_CHOICE, logits)
+
+    def compute_output_shape(self, logits_shape, choice_mask_shape=None):
+        """Returns (N, K)."""
+        return choice_mask_shape or logits_shape
 
 
 def at_first(x, first_positions):
