@@ -25,6 +25,8 @@ class BertTask(keras.Model):
     makes instances of every base of a functional model, so `abc` cannot be used.)
     """
 
+    uses_pooler = True  # whether the head stands on the pooled output
+
     def encode_targets(self, y, count, *, training):
         """Returns the targets `y` of `count` texts as the array that the loss takes."""
         raise _abstract(self)
@@ -173,10 +175,10 @@ class BertTask(keras.Model):
             shuffle: a new order in each epoch; batches are of similar length.
             class_weight: {class index or label: weight}.
             sample_weight: one weight a text.
-            initial_epoch: as in Keras.
             steps_per_epoch: as in Keras; needed for a dataset of unknown length.
             validation_steps: the same for `validation_data`.
-            validation_batch_size: as in Keras.
+            initial_epoch: as in Keras.
+            validation_batch_size: the same.
             validation_freq: the same.
 
         Returns: a `keras.callbacks.History`.

@@ -160,7 +160,7 @@ def prepare_run(task, total_steps) -> list[str]:
     return told
 
 
-def layout_for(task, training, lengths, batch_size, order, epochs, rows=None):
+def layout_for(task, training, lengths, batch_size, order, epochs, *, packs=True):
     """Chooses how the texts of a run are laid into rows.
 
     Args:
@@ -170,15 +170,23 @@ def layout_for(task, training, lengths, batch_size, order, epochs, rows=None):
         batch_size: texts a batch.
         order: how they come to the batches, one of `layouts.ORDERS`.
         epochs: how often the texts are gone through.
-        rows: one of `layouts.ROWS`; None for what `compile` was asked for.
+        packs: whether the task could read several texts in a row.
 
     Returns:
         A `SingleRows` or `PackedRows`.
 
     Raises:
-        ValueError: if rows are to be packed under a distribution strategy.
+        ValueError: if rows are to be packed for a task that does not read them, or
+            under a distribution strategy.
     """
-    rows = rows or task.choices.rows
+    rows = task.choices.rows
+    if not packs:
+        if rows == "packed":
+            raise ValueError(
+                f"A {type(task).__name__} reads one text a row: use "
+                '`compile(rows="single")` or "auto". Received: rows=\'packed\'.'
+            )
+        rows = "single"
     if is_distributed(task):
         if rows == "packed":
             raise ValueError(

@@ -32,6 +32,8 @@ class Texts:
         choose_layout: function of lengths, texts a batch, order and epochs, to a
             layout.
         lay: function that makes the inputs of a batch, as `rows.lay`.
+        examples: where several texts make up an example, which they must not be split
+            from, its number: not decreasing, integers (N,); else None.
     """
 
     encoded: Any
@@ -40,10 +42,16 @@ class Texts:
     pad_id: int
     choose_layout: Callable
     lay: Callable = lay
+    examples: np.ndarray | None = None
 
     def split(self, fraction) -> tuple["Texts", "Texts"]:
         """Returns all but the last `fraction` of the texts, and those."""
-        first, last = parts(len(self.encoded), fraction)
+        if self.examples is None:
+            first, last = parts(len(self.encoded), fraction)
+        else:
+            present, numbers = np.unique(self.examples, return_inverse=True)
+            first, last = parts(len(present), fraction)
+            first, last = (np.flatnonzero(np.isin(numbers, p)) for p in (first, last))
         return self._select(first), self._select(last)
 
     def steps(self, batch_size) -> int:
@@ -127,6 +135,7 @@ class Texts:
             encoded=self.encoded.select(indices),
             y=_rows(self.y, indices),
             sample_weight=_rows(self.sample_weight, indices),
+            examples=_rows(self.examples, indices),
         )
 
 

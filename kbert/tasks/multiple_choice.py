@@ -264,12 +264,12 @@ class BertMultipleChoice(BertTask):
 
 def _one_choice_a_row(task, training, *arguments):
     """Chooses widths of batches, and refuses what one choice a row cannot be."""
-    if task.choices.rows == "packed" or is_distributed(task):
+    if is_distributed(task):
         raise ValueError(
-            "Multiple choice lays one choice a row, on one device. Received: "
-            f"rows={task.choices.rows!r}, distributed={is_distributed(task)}."
+            "Multiple choice runs on one device: a distribution strategy would divide "
+            "the choices of an example. Received: a distribution strategy."
         )
-    return layout_for(task, training, *arguments, rows="single")
+    return layout_for(task, training, *arguments, packs=False)
 
 
 def _ready_arrays(x, config) -> dict[str, np.ndarray]:

@@ -11,20 +11,19 @@ import keras
 
 import kbert.checkpoints.folder as checkpoint
 from kbert import presets
-from kbert.checkpoints import sizes
+from kbert.checkpoints import names, sizes
 from kbert.config import BertConfig
 from kbert.export import saved_model
 from kbert.export.child_process import export_in_child
 from kbert.preprocessing.preprocessor import BertPreprocessor
 from kbert.strict_json import errors_naming
 
-# transformers' models whose head is called "classifier", and those without a pooler.
+# transformers' models whose head is called "classifier".
 _CLASSIFIERS = {
     "BertForSequenceClassification",
     "BertForTokenClassification",
     "BertForMultipleChoice",
 }
-_WITHOUT_POOLER = {"BertForTokenClassification"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,8 +77,8 @@ def saved_labels(config, architecture) -> list[str] | None:
     """
     if architecture not in (config.get("architectures") or ()):
         return None
-    names = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
-    return [names[key] for key in sorted(names, key=int)]
+    by_index = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    return [by_index[index] for index in sorted(by_index, key=int)]
 
 
 def load_weights(task, parts, *, differs=""):
@@ -109,12 +108,11 @@ def load_weights(task, parts, *, differs=""):
 
 def encoder_weights(task) -> dict:
     """Returns {path: variable} of the backbone: what the task uses of it, no LoRA."""
-    pooler = not _WITHOUT_POOLER & {*task.hugging_face_head()["architectures"]}
     return {
         weight.path: weight
         for weight in task.backbone.weights
         if "lora_kernel" not in weight.path
-        and (pooler or not weight.path.startswith("pooler/"))
+        and (task.uses_pooler or names.head_of(weight.path) != "pooler")
     }
 
 
@@ -148,12 +146,14 @@ def check_preprocessor(preprocessor, config):
         )
 
 
-def save_task(task, folder):
+def save_task(task, folder, settings=None):
     """Writes a task as a preset folder.
 
     Args:
         task: a `BertTask`.
         folder: path of the folder.
+        settings: {name: settings} of the task's own for `kbert.json`, which
+            `kbert.presets` has a schema for; None for none.
     """
     config = {**task.backbone.config.to_hugging_face(), **task.hugging_face_head()}
     preprocessor = task.preprocessor
@@ -173,6 +173,7 @@ def save_task(task, folder):
                 "max_sequence_length": preprocessor.max_sequence_length,
                 "long_text": preprocessor.long_text,
             },
+            **(settings or {}),
         },
     )
 
@@ -225,6 +226,14 @@ def export_task(task, filepath, format, verbose, input_signature):
             f"Wrote {target}: text in, answers out. The signatures are described in "
             "kbert.export.saved_model.\n"
         )
+
+
+def no_export(task) -> NotImplementedError:
+    """Returns the error of a task whose answers no SavedModel gives yet."""
+    return NotImplementedError(
+        f"A {type(task).__name__} cannot be exported yet. `save_to_preset` writes a "
+        "folder that kbert and transformers load."
+    )
 
 
 def _merged(task):

@@ -86,6 +86,8 @@ class BertTokenClassifier(BertTask):
     Reference: Devlin et al. 2018, section 5.3.
     """
 
+    uses_pooler = False
+
     def __init__(
         self,
         backbone,

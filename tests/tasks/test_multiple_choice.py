@@ -198,5 +198,5 @@ def test_other_refusals(fitted, tmp_path):
         model.export(tmp_path / "model")
     packed = make()
     packed.compile(rows="packed")
-    with pytest.raises(ValueError, match="one choice a row.*'packed'"):
+    with pytest.raises(ValueError, match="one text a row.*'packed'"):
         packed.predict(X, verbose=0)
