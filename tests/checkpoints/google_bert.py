@@ -4,6 +4,7 @@ Its two dependencies that TensorFlow 2 has not are stood in for here, from what
 TensorFlow 1.15 documents: `tf.layers.dense` and `tf.contrib.layers.layer_norm`.
 """
 
+import functools
 import importlib
 import importlib.metadata
 import sys
@@ -23,12 +24,26 @@ def modeling():
         pytest.skip(f"needs Google's code, {DISTRIBUTION}, which is not installed")
     import tensorflow.compat.v1 as tf1
 
+    module = _imported("modeling")
+    module.tf = _WithLayers(tf1)
+    return module
+
+
+@functools.cache
+def run_squad():
+    """Returns Google's module, or skips the test where it is not installed."""
+    modeling()
+    module = _imported("run_squad")
+    if not module.FLAGS.is_parsed():
+        module.FLAGS(sys.argv[:1])
+    return module
+
+
+def _imported(name):
     contrib = types.ModuleType("tensorflow.contrib")
     contrib.layers = types.SimpleNamespace(layer_norm=layer_norm)
     with mock.patch.dict(sys.modules, {"tensorflow.contrib": contrib}):
-        module = importlib.import_module("bert.modeling")
-    module.tf = _WithLayers(tf1)
-    return module
+        return importlib.import_module(f"bert.{name}")
 
 
 class _WithLayers:
