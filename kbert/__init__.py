@@ -3,6 +3,7 @@
 from kbert import layers, tokenization
 from kbert.backbone import BertBackbone
 from kbert.config import BertConfig
+from kbert.preprocessing.best_spans import QuestionAnswer
 from kbert.preprocessing.preprocessor import BertPreprocessor
 from kbert.presets import preset_names
 from kbert.tasks.classifier import (
@@ -12,6 +13,7 @@ from kbert.tasks.classifier import (
     Regression,
 )
 from kbert.tasks.multiple_choice import BertMultipleChoice, Choice
+from kbert.tasks.question_answerer import BertQuestionAnswerer
 from kbert.tasks.token_classifier import BertTokenClassifier, Entity
 from kbert.tokenization import BertTokenizer, Encoding
 from kbert.training.optimizer import AdamW
@@ -26,6 +28,7 @@ __all__ = [
     "BertConfig",
     "BertMultipleChoice",
     "BertPreprocessor",
+    "BertQuestionAnswerer",
     "BertTokenClassifier",
     "BertTokenizer",
     "Choice",
@@ -33,6 +36,7 @@ __all__ = [
     "Encoding",
     "Entity",
     "MultiLabelClassification",
+    "QuestionAnswer",
     "Regression",
     "WarmupLinearDecay",
     "layers",

@@ -32,6 +32,13 @@ _SCHEMA = {  # of kbert.json, whose every value anyone can write, digests includ
         "long_text": ("truncate", "head_tail"),
         ...: (),
     },
+    "answering": {
+        "doc_stride": (range(1, 1 << 20), None),
+        "n_best_size": range(1, 1 << 10),
+        "max_answer_length": range(1, 1 << 20),
+        "null_threshold": (float, None),
+        ...: (),
+    },
 }
 
 

@@ -39,8 +39,6 @@ _EXTRAS = frozenset(
         "cls.predictions.transform.LayerNorm.bias",
         "cls.seq_relationship.weight",
         "cls.seq_relationship.bias",
-        "qa_outputs.weight",
-        "qa_outputs.bias",
     }
 )
 # The names that layer normalisation had before torch had one.

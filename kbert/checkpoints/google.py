@@ -22,7 +22,7 @@ from kbert.tokenization.wordpiece import BertTokenizer
 
 PREFIX = "bert_model.ckpt"
 
-# Variables of the heads of run_pretraining.py and run_squad.py.
+# Variables of the heads of run_pretraining.py.
 _OTHER_HEADS = frozenset(
     {
         "cls/predictions/transform/dense/kernel",
@@ -32,8 +32,6 @@ _OTHER_HEADS = frozenset(
         "cls/predictions/output_bias",
         "cls/seq_relationship/output_weights",
         "cls/seq_relationship/output_bias",
-        "cls/squad/output_weights",
-        "cls/squad/output_bias",
     }
 )
 _STEP = "global_step"

@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from kbert import keras_hub_folder
-from kbert.checkpoints import assigning
+from kbert.checkpoints import assigning, names
 from kbert.checkpoints.assigning import Format, LoadReport
 from kbert.config import BertConfig
 from kbert.files import replace_folder
@@ -29,6 +29,7 @@ BACKBONE, TASK = "model.weights.h5", "task.weights.h5"
 _FIRST_LAYER = re.compile("(?<=/)transformer_encoder(?=/)")
 # Attention's weights lie there with an axis of heads: (H, N, D), (N, D), (N, D, H).
 _HEADS = re.compile("_self_attention_layer/(query|key|value|output)_dense/vars/[01]$")
+_OTHER_HEADS = ("spans",)  # of kbert's tasks that it has not
 _DEEPEST = 8  # groups within groups
 _VERSION = "0.32.0"  # whose layout is written
 # Of the Adam that a BertTextClassifier is compiled with: steps and learning rate.
@@ -198,8 +199,16 @@ def write_folder(
 
     Raises:
         ValueError: if KerasHub would compute something else, a variable has no row in
-            the table, or the folder holds another preset.
+            the table, the head is not a classifier's, or the folder holds another
+            preset.
     """
+    heads = {names.head_of(path) for path in variables}
+    others = [head for head in _OTHER_HEADS if head in heads]
+    if others:
+        raise ValueError(
+            f"KerasHub has no task with this head. Received: weights of {others}. "
+            "Write the encoder alone."
+        )
     arguments = keras_hub_folder.from_transformers(config.to_hugging_face())
     if (Path(folder).expanduser() / keras_hub_folder.CONFIG).exists():
         raise ValueError(

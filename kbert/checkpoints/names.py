@@ -121,6 +121,8 @@ ENCODER_LAYER = (
 POOLER = ((DENSE, "dense", "dense", "dense", "dense"),)
 # In transformers the heads of taggers and of multiple choice are called the same.
 CLASSIFIER = ((LOGITS, "classifier", "classifier", "", "task/layers/dense"),)
+# KerasHub has no such task: nothing of this name is in its files.
+SPANS = ((LOGITS, "spans", "qa_outputs", "cls/squad/", "task/layers/spans"),)
 
 
 def _rows(prefixes: tuple[str, ...], layers: tuple) -> list[Row]:
@@ -150,6 +152,7 @@ ENCODER = (
 HEADS = (
     *_rows(("pooler/", "bert.pooler.", "bert/pooler/", "layers/"), POOLER),
     *_rows(("", "", "", ""), CLASSIFIER),
+    *_rows(("", "", "", ""), SPANS),
 )
 TABLE = (*ENCODER, *HEADS)
 COLUMNS = Row._fields[:-1]

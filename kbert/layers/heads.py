@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-# The logit of a choice that is none, in every dtype of 8 bits of exponent.
-NO_CHOICE = -1e9
+# The logit of a choice or a position that cannot be the answer: its probability is 0.
+RULED_OUT = -1e9
 
 
 @keras.saving.register_keras_serializable(package="kbert")
@@ -85,7 +85,7 @@ class ChoiceLogits(keras.layers.Layer):
         if choice_mask is None:
             return logits
         logits = ops.reshape(logits, ops.shape(choice_mask))
-        return ops.where(ops.equal(choice_mask, 0), NO_CHOICE, logits)
+        return ops.where(ops.equal(choice_mask, 0), RULED_OUT, logits)
 
     def compute_output_shape(self, logits_shape, choice_mask_shape=None):
         """Returns (N, K)."""
@@ -106,3 +106,72 @@ def at_first(x, first_positions):
         return x[:, 0]
     flat = ops.reshape(x, (-1, x.shape[-1]))  # (B * S, H)
     return ops.take(flat, first_positions, axis=0)
+
+
+@keras.saving.register_keras_serializable(package="kbert")
+class SpanHead(keras.layers.Layer):
+    """Two logits a position: that an answer starts there, and that it ends there.
+
+    The vectors S and E of section 4.2. Padding gets a logit of -1e9, so that no loss
+    depends on it. When not training so does all that is not in the second text, but for
+    the first position, [CLS], which stands for no answer (section 4.3). In training the
+    softmax goes over the first text as well, as in run_squad.py of google-research/bert
+    and in transformers (where it goes over padding too).
+
+    Args:
+        initializer_range: standard deviation of the truncated normal initialiser.
+
+    Call arguments:
+        sequence_output: float (B, S, H).
+        segment_ids: int32 (B, S), 1 for the second text and the [SEP] behind it.
+        padding_mask: int32 (B, S), 0 where there is no text; one text a row.
+
+    Returns:
+        Float (B, 2, S): the logits of starts, and of ends.
+    """
+
+    def __init__(self, initializer_range=0.02, **kwargs):
+        super().__init__(**kwargs)
+        self.initializer_range = initializer_range
+        self.dense = keras.layers.Dense(
+            2,
+            kernel_initializer=keras.initializers.TruncatedNormal(
+                stddev=initializer_range
+            ),
+            dtype=self.dtype_policy,
+            name="dense",
+        )
+
+    def build(self, sequence_output_shape, segment_ids_shape, padding_mask_shape):
+        """Makes the dense layer, (H, 2)."""
+        self.dense.build((None, sequence_output_shape[-1]))
+        self.built = True
+
+    def call(self, sequence_output, segment_ids, padding_mask, training=None):
+        """Computes the logits; see the class for shapes."""
+        logits = ops.transpose(self.dense(sequence_output), (0, 2, 1))  # (B, 2, S)
+        kept = ops.greater(padding_mask, 0)
+        if not training:
+            kept = _answerable(segment_ids, padding_mask)
+        return ops.where(kept[:, None], logits, ops.cast(RULED_OUT, logits.dtype))
+
+    def compute_output_shape(
+        self, sequence_output_shape, segment_ids_shape, padding_mask_shape
+    ):
+        """Returns (B, 2, S)."""
+        return (sequence_output_shape[0], 2, sequence_output_shape[1])
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "initializer_range": self.initializer_range}
+
+
+def _answerable(segment_ids, padding_mask):
+    """Returns where an answer may start or end: bool (B, S)."""
+    second = ops.logical_and(ops.equal(segment_ids, 1), ops.greater(padding_mask, 0))
+    second = ops.cast(second, "int32")
+    # The last position of the second text is its [SEP].
+    followed = ops.pad(second[:, 1:], [[0, 0], [0, 1]])
+    inside = (second * followed)[:, 1:]
+    first = ops.ones_like(second[:, :1])
+    return ops.cast(ops.concatenate([first, inside], axis=1), "bool")

@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from kbert.backbone import BertBackbone, check_inputs, check_keys
-from kbert.layers.heads import NO_CHOICE, ChoiceLogits
+from kbert.layers.heads import RULED_OUT, ChoiceLogits
 from kbert.preprocessing import choices as choice_codes
 from kbert.preprocessing.labels import check_weights
 from kbert.preprocessing.raw_text import is_raw
@@ -175,7 +175,7 @@ class BertMultipleChoice(BertTask):
             predict(raw, batch_size, verbose=0, callbacks=callbacks)
             for raw in feeding.raw_batches(x, steps)
         ]
-        return feeding.concatenate(batches, fill=NO_CHOICE)
+        return feeding.concatenate(batches, fill=RULED_OUT)
 
     def class_indices(self, class_weight):
         """Refuses: the first choice of one example is not that of another."""

@@ -45,6 +45,8 @@ def test_both_directions(row, column):
         ),
         ("pooler/dense/bias", "bert.pooler.dense.bias", "bert/pooler/dense/bias"),
         ("classifier/kernel", "classifier.weight", "output_weights"),
+        ("spans/kernel", "qa_outputs.weight", "cls/squad/output_weights"),
+        ("spans/bias", "qa_outputs.bias", "cls/squad/output_bias"),
     ],
 )
 def test_names_as_the_formats_spell_them(path, hugging_face, google):
@@ -54,7 +56,7 @@ def test_names_as_the_formats_spell_them(path, hugging_face, google):
 
 def test_the_table_is_a_berts():
     # Five tensors of the embeddings, sixteen a layer, two a dense head.
-    assert [len(part) for part in (names.ENCODER, names.HEADS)] == [5 + 16, 2 + 2]
+    assert [len(part) for part in (names.ENCODER, names.HEADS)] == [5 + 16, 2 + 2 + 2]
     kernels = {row.kbert for row in names.TABLE if row.kbert.endswith("/kernel")}
 
     def transposed(column):
@@ -64,7 +66,8 @@ def test_the_table_is_a_berts():
 
     assert transposed("kbert") == set()
     assert transposed("hugging_face") == kernels  # torch's Linear is (out, in)
-    assert transposed("google") == {"classifier/kernel"}  # run_classifier.py
+    # run_classifier.py and run_squad.py
+    assert transposed("google") == {"classifier/kernel", "spans/kernel"}
 
 
 @pytest.mark.parametrize(

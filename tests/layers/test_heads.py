@@ -1,8 +1,8 @@
 import numpy as np
 from keras import ops
 
-from kbert.layers import BertPooler, ChoiceLogits
-from kbert.layers.heads import NO_CHOICE
+from kbert.layers import BertPooler, ChoiceLogits, SpanHead
+from kbert.layers.heads import RULED_OUT
 from tests.layer_checks import check_config, check_layer, check_policy
 
 KWARGS = {"hidden_dim": 6, "initializer_range": 0.5}
@@ -35,5 +35,41 @@ def test_choices_lie_beside_each_other():
     check_config(ChoiceLogits, {})  # no weight that a step could move
     check_policy(ChoiceLogits, {}, (logits, mask), (2, 3), "float32")
     output = ops.convert_to_numpy(ChoiceLogits()(logits, mask))
-    np.testing.assert_array_equal(output, [[0, 1, 2], [3, 4, NO_CHOICE]])
+    np.testing.assert_array_equal(output, [[0, 1, 2], [3, 4, RULED_OUT]])
     assert ChoiceLogits()(logits).shape == (6, 1)
+
+
+SEGMENTS = np.array([[0, 0, 1, 1, 1, 0], [0, 1, 1, 1, 1, 1]], "int32")
+MASK = np.array([[1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1]], "int32")
+ANSWERABLE = np.array([[1, 0, 1, 1, 0, 0], [1, 1, 1, 1, 1, 0]], bool)
+STATES = np.random.RandomState(1).normal(size=(2, 6, 4)).astype("float32")
+
+
+def test_span_head():
+    check_layer(
+        SpanHead,
+        {"initializer_range": 0.5},
+        (STATES, SEGMENTS, MASK),
+        (2, 2, 6),
+        last_is_known=False,
+    )
+
+
+def test_span_head_equals_numpy():
+    layer = SpanHead(0.5)
+    masked = ops.convert_to_numpy(layer(STATES, SEGMENTS, MASK))
+    kernel, bias = (v.numpy() for v in layer.weights)
+    expected = (STATES @ kernel + bias).transpose(0, 2, 1)
+    np.testing.assert_allclose(
+        masked, np.where(ANSWERABLE[:, None], expected, RULED_OUT), atol=1e-6
+    )
+    trained = ops.convert_to_numpy(layer(STATES, SEGMENTS, MASK, training=True))
+    np.testing.assert_allclose(
+        trained, np.where(MASK[:, None] > 0, expected, RULED_OUT), atol=1e-6
+    )
+
+
+def test_span_head_without_a_second_text():
+    layer = SpanHead()
+    logits = ops.convert_to_numpy(layer(STATES, np.zeros_like(SEGMENTS), MASK))
+    assert (logits[:, :, 1:] == RULED_OUT).all() and (logits[:, :, 0] > -1e9).all()

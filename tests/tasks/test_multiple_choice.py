@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 import kbert
-from kbert.layers.heads import NO_CHOICE
+from kbert.layers.heads import RULED_OUT
 from kbert.tasks import feeding
 from tests import tiny
 
@@ -77,7 +77,7 @@ def test_it_learns(fitted, logits):
 
 def test_predict_is_choice_by_choice_in_order(fitted, logits):
     assert logits.shape == (24, 3)
-    expected = np.full((24, 3), NO_CHOICE, "float32")
+    expected = np.full((24, 3), RULED_OUT, "float32")
     for row, found in zip(expected, one_by_one(fitted[0]), strict=True):
         row[: len(found)] = found
     np.testing.assert_allclose(logits, expected, atol=1e-5)
