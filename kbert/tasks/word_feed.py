@@ -8,7 +8,7 @@ import numpy as np
 from kbert.preprocessing import tags
 from kbert.preprocessing.batching import TextBatches
 from kbert.preprocessing.labels import check_weights
-from kbert.preprocessing.layouts import SingleRows
+from kbert.preprocessing.layouts import PackedRows, SingleRows
 from kbert.preprocessing.rows import PositionValues, entries
 from kbert.preprocessing.streaming import StreamedBatches
 from kbert.preprocessing.words import NO_WORD, EncodedWords
@@ -180,4 +180,4 @@ def _one_width(task, training, lengths, batch_size, order, epochs):
     layout = layout_for(task, training, lengths, batch_size, order, epochs)
     if isinstance(layout, SingleRows):
         return SingleRows(layout.widths[-1:], layout.shape_price)
-    return layout
+    return PackedRows(layout.width, layout.shape_price)

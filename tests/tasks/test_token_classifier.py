@@ -7,6 +7,7 @@ from keras import ops
 
 import kbert
 from kbert.metrics import tagging
+from kbert.preprocessing.layouts import PackedRows
 from kbert.tasks import feeding, word_feed
 from tests import tiny
 
@@ -125,6 +126,13 @@ def test_predict_gives_each_text_its_rows_in_order(tagger, logits):
     expected = np.array(ops.convert_to_numpy(tagger(arrays, training=False)))
     np.testing.assert_allclose(logits[inside], expected[inside], atol=1e-5)
     assert not logits[~inside].any()
+
+
+def test_rows_are_of_one_width_where_two_would_cost_less(tagger, logits, monkeypatch):
+    in_two = PackedRows(32, narrow=16)
+    monkeypatch.setattr(word_feed, "layout_for", lambda *_: in_two)
+    found = tagger.predict(WORDS, verbose=0)
+    np.testing.assert_allclose(found, logits, atol=1e-5)
 
 
 def test_a_long_text_lies_in_windows(tagger):
