@@ -117,6 +117,10 @@ class TextBatches(keras.utils.PyDataset):
         found = {(placed.num_rows, placed.width) for _, placed in self._batches}
         return sorted(found)
 
+    def planned(self, index: int) -> Planned:
+        """Returns which texts batch `index` of this epoch has, and where they lie."""
+        return self._batches[index]
+
     def restore(self, outputs: np.ndarray) -> np.ndarray:
         """Brings what `predict` returned into the order of the texts.
 
