@@ -3,6 +3,10 @@
 import keras
 from keras import ops
 
+from kbert.layers._backend import linear
+from kbert.layers.activation import activate
+from kbert.layers.projection import BertProjection
+
 # The logit of a choice or a position that cannot be the answer: its probability is 0.
 RULED_OUT = -1e9
 
@@ -90,6 +94,101 @@ class ChoiceLogits(keras.layers.Layer):
     def compute_output_shape(self, logits_shape, choice_mask_shape=None):
         """Returns (N, K)."""
         return choice_mask_shape or logits_shape
+
+
+@keras.saving.register_keras_serializable(package="kbert")
+class MaskedLMHead(keras.layers.Layer):
+    """Scores every piece of the vocabulary for each masked token.
+
+    A dense layer with the model's activation, a normalisation, then the product with
+    the token embedding, which is the model's own (tied: one variable, two uses), and a
+    bias. Masked positions are gathered first, so that nothing is computed for others.
+
+    Args:
+        token_embedding: the model's `keras.layers.Embedding` of V rows of H.
+        activation: of the dense layer; one of `kbert.config.ACTIVATIONS`.
+        layer_norm_epsilon: epsilon of the normalisation.
+        initializer_range: standard deviation of the truncated normal initialiser.
+
+    Call arguments:
+        sequence_output: float (B, S, H).
+        mask_positions: int32 (masked,), where the masked tokens lie in the rows laid
+            end to end: row * S + column.
+
+    Returns:
+        Float (masked, V), logits.
+
+    Reference: Devlin et al. 2018, section 3.1, "Task #1"; google-research/bert
+    `run_pretraining.py`, `get_masked_lm_output`.
+    """
+
+    def __init__(
+        self,
+        token_embedding,
+        activation="gelu",
+        layer_norm_epsilon=1e-12,
+        initializer_range=0.02,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.token_embedding = token_embedding
+        self.activation = activation
+        self.layer_norm_epsilon = layer_norm_epsilon
+        self.initializer_range = initializer_range
+        self.dense = BertProjection(
+            token_embedding.output_dim,
+            kernel_initializer=keras.initializers.TruncatedNormal(
+                stddev=initializer_range
+            ),
+            dtype=self.dtype_policy,
+            name="dense",
+        )
+        self.norm = keras.layers.LayerNormalization(
+            epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="norm"
+        )
+
+    def build(self, sequence_output_shape, mask_positions_shape=None):
+        """Makes the dense layer, the normalisation and the bias (V,)."""
+        if not self.token_embedding.built:
+            self.token_embedding.build((None, None))
+        shape = (None, sequence_output_shape[-1])
+        self.dense.build(shape)
+        self.norm.build(shape)
+        self.bias = self.add_weight(
+            shape=(self.token_embedding.input_dim,), initializer="zeros", name="bias"
+        )
+        self.built = True
+
+    def call(self, sequence_output, mask_positions, training=None):
+        """Scores; see the class for shapes."""
+        flat = ops.reshape(sequence_output, (-1, sequence_output.shape[-1]))
+        x = ops.take(flat, mask_positions, axis=0)  # (masked, H)
+        x = activate(self.dense.call(x), self.activation, bool(training))
+        x = self.norm.call(x)
+        table = ops.cast(self.token_embedding.embeddings, self.compute_dtype)  # (V, H)
+        return linear(x, ops.transpose(table), ops.cast(self.bias, self.compute_dtype))
+
+    def compute_output_shape(self, sequence_output_shape, mask_positions_shape):
+        """Returns (masked, V)."""
+        return (mask_positions_shape[0], self.token_embedding.input_dim)
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "token_embedding": keras.saving.serialize_keras_object(
+                self.token_embedding
+            ),
+            "activation": self.activation,
+            "layer_norm_epsilon": self.layer_norm_epsilon,
+            "initializer_range": self.initializer_range,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        """Returns the layer that `get_config` described."""
+        embedding = keras.saving.deserialize_keras_object(config["token_embedding"])
+        return cls(**{**config, "token_embedding": embedding})
 
 
 def at_first(x, first_positions):
