@@ -12,7 +12,9 @@ from kbert.tasks.classifier import (
     MultiLabelClassification,
     Regression,
 )
+from kbert.tasks.masked_lm import BertMaskedLM, FilledText, Filling
 from kbert.tasks.multiple_choice import BertMultipleChoice, Choice
+from kbert.tasks.pretrainer import BertPretrainer
 from kbert.tasks.question_answerer import BertQuestionAnswerer
 from kbert.tasks.token_classifier import BertTokenClassifier, Entity
 from kbert.tokenization import BertTokenizer, Encoding
@@ -30,11 +32,16 @@ __all__ = [
     "BertPreprocessor",
     "BertQuestionAnswerer",
     "BertTokenClassifier",
+    "BertMaskedLM",
+    "BertPreprocessor",
+    "BertPretrainer",
     "BertTokenizer",
     "Choice",
     "Classification",
     "Encoding",
     "Entity",
+    "FilledText",
+    "Filling",
     "MultiLabelClassification",
     "QuestionAnswer",
     "Regression",

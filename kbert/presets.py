@@ -39,6 +39,7 @@ _SCHEMA = {  # of kbert.json, whose every value anyone can write, digests includ
         "null_threshold": (float, None),
         ...: (),
     },
+    "head": {"activation": str, "layer_norm_epsilon": float},
 }
 
 

@@ -15,6 +15,13 @@ from kbert.tasks import saving
 from kbert_cli.console import out
 from kbert_cli.options import CheckpointFormat
 
+# transformers' architectures, and the tasks of kbert that they are.
+_TASKS = {
+    "BertForSequenceClassification": kbert.BertClassifier,
+    "BertForMaskedLM": kbert.BertMaskedLM,
+    "BertForPreTraining": kbert.BertPretrainer,
+}
+
 
 def convert(source: str, target: pathlib.Path, format: CheckpointFormat) -> None:
     """Write a preset in another format; tell what was mapped, and what was dropped.
@@ -40,9 +47,15 @@ def convert(source: str, target: pathlib.Path, format: CheckpointFormat) -> None
 def _model(preset: presets.Preset, source: str):
     """Return the preset's model, with its head if kbert has that, without weights."""
     config = preset.read_json("config.json")
-    if "BertForSequenceClassification" in (config.get("architectures") or ()):
-        return kbert.BertClassifier.from_preset(source, load_weights=False)
-    classes = google.num_classes(preset) if preset.format == "google" else None
+    for name in config.get("architectures") or ():
+        if name in _TASKS:
+            return _TASKS[name].from_preset(source, load_weights=False)
+    heads = google.heads(preset) if preset.format == "google" else {}
+    if {"mlm", "nsp"} <= set(heads):
+        return kbert.BertPretrainer.from_preset(source, load_weights=False)
+    if "mlm" in heads:
+        return kbert.BertMaskedLM.from_preset(source, load_weights=False)
+    classes = heads.get("classifier")
     if classes is None:
         return kbert.BertBackbone.from_preset(source, load_weights=False)
     if classes == 1:
@@ -58,7 +71,7 @@ def _load(preset: presets.Preset, model, backbone) -> LoadReport:
     """Load the weights into the model."""
     variables = {weight.path: weight for weight in backbone.weights}
     if model is not backbone:
-        variables |= model.head_weights()
+        variables = saving.task_variables(model)
     return folder.load_preset(preset, variables)
 
 
@@ -88,8 +101,9 @@ def _write(model, backbone, preset, target, format) -> list[str]:
     writer = google.write_checkpoint
     if format == CheckpointFormat.keras_hub:
         writer = keras_hub.write_folder
-    told = writer(target, weights, backbone.config, tokenizer)
-    if is_task:
+    head = model.preset_metadata().get("head") if is_task else None
+    told = writer(target, weights, backbone.config, tokenizer, head)
+    if isinstance(model, kbert.BertClassifier):
         told.append(
             f"Dropped problem={model.problem!r} and labels={list(model.labels)}: "
             "its files have no place for them; pass them again when you load"

@@ -20,12 +20,15 @@ class Format:
         is_extra: whether a tensor without a row is a known one that is no weight of
             kbert's models: an optimizer's, a buffer, another task's head.
         full_name: turns a name in a file into the one in the table.
+        twins: {name: that of the tensor which it must equal}, for heads that store one
+            array twice; either of the two may be absent.
     """
 
     column: str
     config: str
     is_extra: Callable[[str], bool]
     full_name: Callable[[str], str] = str
+    twins: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,12 +40,14 @@ class LoadReport:
         loaded: the paths of the variables that now hold a tensor.
         random: the paths of the variables, all of a head, that had none.
         ignored: the tensors that belong to other heads, or are no weights.
+        unused: those of them that belong to other heads.
     """
 
     source: str
     loaded: tuple[str, ...]
     random: tuple[str, ...]
     ignored: tuple[str, ...]
+    unused: tuple[str, ...] = ()
 
 
 def load_into(
@@ -75,6 +80,8 @@ def load_into(
     tensors = {path: _tensor_name(path, format) for path in variables}
     wanted = {name for name, _ in tensors.values()}
     found, ignored = _match(arrays, wanted, format, source)
+    twins = _twins(found, ignored, wanted, format)
+    ignored = [name for name in ignored if name not in twins]
     absent = [path for path, (name, _) in tensors.items() if name not in found]
     present = [path for path in variables if path not in absent]
     absent_heads = set(optional) - {names.head_of(path) for path in present}
@@ -87,6 +94,7 @@ def load_into(
     for path in present:
         name, transform = tensors[path]
         _check_shape(path, variables[path], found[name], arrays, transform, source)
+    _check_twins(twins, arrays, source)
     for path in present:
         name, transform = tensors[path]
         array = np.asarray(arrays[found[name]])
@@ -97,7 +105,15 @@ def load_into(
             "before the model's answers mean anything.",
             stacklevel=3,
         )
-    return LoadReport(source, tuple(present), tuple(absent), tuple(ignored))
+    unused = [
+        name
+        for name in ignored
+        if format.full_name(name) in format.twins
+        or _of_a_head(format.full_name(name), format)
+    ]
+    return LoadReport(
+        source, tuple(present), tuple(absent), tuple(ignored), tuple(unused)
+    )
 
 
 def dump(variables: Mapping[str, Any], format: Format) -> dict[str, np.ndarray]:
@@ -158,6 +174,39 @@ def _match(
             "out."
         )
     return found, ignored
+
+
+def _twins(found, ignored, wanted, format) -> dict[str, str]:
+    """Returns {twin: the tensor that it must equal}, both as the file calls them.
+
+    A tensor that is absent is found in its twin, by whose name `found` gets it.
+    """
+    stored = {format.full_name(name): name for name in ignored}
+    if not any(name in wanted for name in _heads_with_twins(format)):
+        return {}
+    twins = {}
+    for twin, name in format.twins.items():
+        if twin in stored:
+            twins[stored[twin]] = found.setdefault(name, stored[twin])
+    return twins
+
+
+def _heads_with_twins(format) -> list[str]:
+    """Returns the tensors of heads that have a twin: who wants them, uses both."""
+    return [name for name in format.twins.values() if _of_a_head(name, format)]
+
+
+def _check_twins(twins, arrays, source):
+    """Compares tensors that must be equal, once their shapes are known to be right."""
+    for twin, name in twins.items():
+        same = tuple(arrays[twin].shape) == tuple(arrays[name].shape)
+        if not same or not np.array_equal(np.asarray(arrays[twin]), arrays[name]):
+            raise ValueError(
+                f"{source} must have the same numbers under {twin!r} and {name!r}, "
+                "which are one variable in BERT (tie_word_embeddings). Received: "
+                f"different ones, of the shapes {tuple(arrays[twin].shape)} and "
+                f"{tuple(arrays[name].shape)}."
+            )
 
 
 def _check_shape(path, variable, stored, arrays, transform, source):

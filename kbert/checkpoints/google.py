@@ -22,18 +22,6 @@ from kbert.tokenization.wordpiece import BertTokenizer
 
 PREFIX = "bert_model.ckpt"
 
-# Variables of the heads of run_pretraining.py.
-_OTHER_HEADS = frozenset(
-    {
-        "cls/predictions/transform/dense/kernel",
-        "cls/predictions/transform/dense/bias",
-        "cls/predictions/transform/LayerNorm/gamma",
-        "cls/predictions/transform/LayerNorm/beta",
-        "cls/predictions/output_bias",
-        "cls/seq_relationship/output_weights",
-        "cls/seq_relationship/output_bias",
-    }
-)
 _STEP = "global_step"
 _SLOTS = ("/adam_m", "/adam_v")  # of AdamWeightDecayOptimizer in optimization.py
 _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"  # in what tf.train.Checkpoint writes
@@ -176,8 +164,8 @@ def read_checkpoint(prefix: Path) -> dict[str, StoredTensor]:
     }
 
 
-def num_classes(preset: Preset) -> int | None:
-    """Returns the classes of the head of run_classifier.py, None where there is none.
+def heads(preset: Preset) -> dict[str, int]:
+    """Returns {head, as `names.head_of` calls it: length of its bias} of a checkpoint.
 
     Args:
         preset: a folder of Google's.
@@ -185,9 +173,13 @@ def num_classes(preset: Preset) -> int | None:
     Raises:
         ImportError, FileNotFoundError, ValueError: as `load`.
     """
-    name, _ = names.translate("classifier/bias", "kbert", "google") or ("", "")
-    bias = read_checkpoint(checkpoint_prefix(preset)).get(name)
-    return bias.shape[0] if bias and bias.shape else None
+    tensors = read_checkpoint(checkpoint_prefix(preset))
+    found = {}
+    for row in names.HEADS:
+        bias = tensors.get(row.google)
+        if row.kbert.endswith("/bias") and bias is not None and bias.shape:
+            found[row.kbert.split("/")[0]] = bias.shape[0]
+    return found
 
 
 def write_checkpoint(
@@ -195,6 +187,7 @@ def write_checkpoint(
     variables: Mapping[str, Any],
     config: BertConfig,
     tokenizer: BertTokenizer,
+    head: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Writes a folder that google-research/bert restores, whole or not at all.
 
@@ -207,6 +200,8 @@ def write_checkpoint(
         variables: the model's variables by kbert's path: numpy arrays.
         config: the model's.
         tokenizer: the model's.
+        head: activation and layer_norm_epsilon of a head of masked tokens, where these
+            are not the configuration's.
 
     Returns:
         What Google's code does otherwise, a sentence each.
@@ -218,6 +213,12 @@ def write_checkpoint(
     """
     tf = _tensorflow()
     content = google_release.from_transformers(config.to_hugging_face())
+    if head:
+        raise ValueError(
+            "Google's code computes the head of masked tokens as the encoder: with "
+            f"activation={config.activation!r} and an epsilon of "
+            f"{config.layer_norm_epsilon}. Received: a head with {dict(head)}."
+        )
     arrays = assigning.dump(variables, GOOGLE)
     if (Path(folder).expanduser() / "config.json").exists():
         raise ValueError(
@@ -276,13 +277,12 @@ def _differences(
 
 def _is_extra(name: str) -> bool:
     """Returns whether a variable is known, and no weight of the models of kbert."""
-    if name == _STEP or name in _OTHER_HEADS:
+    if name == _STEP:
         return True
     for slot in _SLOTS:
         if name.endswith(slot):
             of = name.removesuffix(slot)
-            in_table = names.translate(of, "google", "kbert") is not None
-            return in_table or of in _OTHER_HEADS
+            return names.translate(of, "google", "kbert") is not None
     return False
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from kbert.preprocessing.batching import TextBatches
 from kbert.preprocessing.masking import Masked
-from kbert.preprocessing.rows import Placement
+from kbert.preprocessing.rows import Placement, entries, rows_of
 
 # The label of a slot that is there for the shape alone: no piece has this id.
 NO_LABEL = -1
@@ -47,11 +47,10 @@ class MaskedTexts:
         """
         counts = self.counts(texts)
         owner = np.repeat(np.arange(len(texts)), counts)
-        within = np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]
-        index = self._bounds[texts][owner] + within
-        first = placement.rows * placement.width + placement.starts
+        index = entries(self._bounds, texts)
         column = self.masked.positions[index] - self.row_splits[texts][owner]
-        return index, (first[owner] + column).astype(np.int32), owner
+        positions = placement.first_positions[owner] + column
+        return index, positions.astype(np.int32), owner
 
     def hide(self, inputs: dict, index, positions) -> dict:
         """Returns inputs with the masked tokens hidden.
@@ -191,11 +190,6 @@ class MaskedBatches(keras.utils.PyDataset):
         restored = np.empty((total, *outputs.shape[1:]), outputs.dtype)
         restored[slots[slots >= 0]] = outputs[slots >= 0]
         return restored
-
-
-def rows_of(values, indices):
-    """Returns rows of an array, None of None."""
-    return None if values is None else values[indices]
 
 
 def with_next_sentence(masked, next_sentence):

@@ -26,6 +26,11 @@ class Placement:
     num_rows: int
     width: int
 
+    @property
+    def first_positions(self) -> np.ndarray:
+        """The index of each [CLS] in the rows laid end to end, integers `(M,)`."""
+        return self.rows * self.width + self.starts
+
     def select(self, texts, rows, num_rows: int) -> "Placement":
         """Returns the part of the texts in some of the rows, which are counted anew.
 
@@ -82,6 +87,11 @@ def entries(splits, indices) -> np.ndarray:
     ends = np.cumsum(lengths)
     offsets = np.repeat(splits[indices] - (ends - lengths), lengths)
     return np.arange(len(offsets)) + offsets
+
+
+def rows_of(values, indices):
+    """Returns rows of an array, or of `PositionValues`; None of None."""
+    return None if values is None else values[indices]
 
 
 def one_a_row(count: int, width: int) -> Placement:
@@ -167,7 +177,7 @@ def lay(encoded: EncodedTexts, indices, placement: Placement, pad_id: int) -> di
     flat["padding_mask"][at] = placement.numbers[text]
     shape = (placement.num_rows, placement.width)
     inputs = {key: values.reshape(shape) for key, values in flat.items()}
-    return {**inputs, "first_positions": _first_positions(placement).astype(np.int32)}
+    return {**inputs, "first_positions": placement.first_positions.astype(np.int32)}
 
 
 def lay_values(values, indices, placement: Placement) -> np.ndarray:
@@ -215,10 +225,6 @@ def collect(outputs, row_splits, planned) -> np.ndarray:
     return collected
 
 
-def _first_positions(placement):
-    return placement.rows * placement.width + placement.starts
-
-
 def _places(row_splits, indices, placement):
     """Returns, for every token, its text, its position there, its index and its place.
 
@@ -229,7 +235,7 @@ def _places(row_splits, indices, placement):
     check_width(lengths, placement.width)
     text = np.repeat(np.arange(len(indices)), lengths)
     position = np.arange(len(text)) - (np.cumsum(lengths) - lengths)[text]
-    at = _first_positions(placement)[text] + position
+    at = placement.first_positions[text] + position
     return text, position, begins[text] + position, at
 
 

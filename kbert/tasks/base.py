@@ -5,9 +5,9 @@ from typing import Any
 
 import keras
 
-from kbert.backbone import freeze, frozen_paths
+from kbert.backbone import frozen_paths
 from kbert.preprocessing.layouts import check_rows
-from kbert.tasks import compiling, feeding, fitting, lora, saving
+from kbert.tasks import compiling, feeding, fitting, growing, lora, saving
 from kbert.tasks.compiling import is_auto
 from kbert.training.optimizer import AdamW
 
@@ -23,9 +23,16 @@ class BertTask(keras.Model):
     The abstract class: a subclass builds the functional model, passes it to
     `__init__`, compiles, and defines the methods down to `serving_outputs`. (Keras
     makes instances of every base of a functional model, so `abc` cannot be used.)
+
+    Attributes:
+        optional_inputs: keys of a call's dictionary that may be absent.
+        uses_pooler: whether the backbone's pooler is part of the task.
+        is_served: whether `export` can write the task.
     """
 
-    uses_pooler = True  # whether the head stands on the pooled output
+    optional_inputs = ("first_positions",)
+    uses_pooler = True
+    is_served = False
 
     def encode_targets(self, y, count, *, training):
         """Returns the targets `y` of `count` texts as the array that the loss takes."""
@@ -55,9 +62,13 @@ class BertTask(keras.Model):
         """Returns the exported model's {name: tensor}, on the TensorFlow backend."""
         raise _abstract(self)
 
-    def read(self, x, y, sample_weight, *, training):
-        """Returns raw input or ready arrays, with targets, as one of `tasks.feeds`."""
-        return feeding.read(self, x, y, sample_weight, training)
+    def preset_metadata(self):
+        """Returns what `kbert.json` says of the task beside its name."""
+        return {}
+
+    def read(self, x, y, sample_weight, *, training, targets=True):
+        """Returns raw input or ready arrays as one of `tasks.feeds`; see `feeding`."""
+        return feeding.read(self, x, y, sample_weight, training, targets)
 
     def weigh_classes(self, data, class_weight):
         """Returns the data, and what Keras takes as `class_weight` beside them."""
@@ -132,13 +143,7 @@ class BertTask(keras.Model):
 
     def compile_from_config(self, config):
         """Compiles as `get_compile_config` described."""
-        config = keras.saving.deserialize_keras_object(config)
-        kept = config.pop("automatic")
-        self.compile(**config, learning_rate=kept["learning_rate"], rows=kept["rows"])
-        kept["arguments"] = self.choices.arguments
-        self.choices = compiling.Choices(**kept)
-        if self.optimizer is not None:
-            self.optimizer.build(self.trainable_variables)
+        compiling.compile_from_config(self, config)
 
     def fit(
         self,
@@ -244,7 +249,7 @@ class BertTask(keras.Model):
     def predict(
         self, x, batch_size=None, verbose: Any = "auto", steps=None, callbacks=None
     ):
-        """Returns the logits of every text, in order, as a float array.
+        """Returns the logits of every text, in order: floats, of two heads by name.
 
         Args:
             x: as for `fit`, without targets.
@@ -284,7 +289,8 @@ class BertTask(keras.Model):
 
     def predict_on_batch(self, x):
         """Returns the logits of one batch of texts or arrays."""
-        return super().predict_on_batch(feeding.prepare(self, x).single_batch()[0])
+        data = feeding.prepare_prediction(self, x)
+        return super().predict_on_batch(data.single_batch()[0])
 
     def require_preprocessor(self):
         """Returns the preprocessor; raises where nothing turns text into ids."""
@@ -299,12 +305,12 @@ class BertTask(keras.Model):
         """Compiles as before, but with another optimizer."""
         super().compile(optimizer=optimizer, **self.choices.arguments)
 
-    # Freezing and LoRA ---------------------------------------------------------------
+    # Freezing, LoRA, a larger vocabulary ---------------------------------------------
 
     def freeze_backbone(self):
         """Leaves only the head to train."""
         self.backbone.trainable = False
-        self._compile_again()
+        compiling.compile_again(self)
 
     def enable_lora(self, rank):
         """Trains, of the backbone, only low-rank updates of query and value.
@@ -319,19 +325,19 @@ class BertTask(keras.Model):
         """
         lora.enable(self.backbone, self.lora_rank, rank)
         self.lora_rank = rank
-        self._compile_again()
+        compiling.compile_again(self)
 
-    def _compile_again(self):
-        """Makes the optimizer anew: the one there was knows the old weights."""
-        optimizer = "auto"
-        if not self.choices.own_optimizer:
-            optimizer = type(self.optimizer).from_config(self.optimizer.get_config())
-        self.compile(
-            optimizer,
-            **self.choices.arguments,
-            learning_rate=self.choices.learning_rate,
-            rows=self.choices.rows,
-        )
+    def with_added_tokens(self, tokens):
+        """Returns a copy of the task that knows more pieces; all old weights are kept.
+
+        Args:
+            tokens: words as the tokenizer normalises them, or continuations ("##ly").
+
+        Raises:
+            ValueError: if a piece is known, twice there, or could never be cut out.
+        """
+        self.require_preprocessor()
+        return growing.with_added_tokens(self, tokens)
 
     # Saving --------------------------------------------------------------------------
 
@@ -348,17 +354,7 @@ class BertTask(keras.Model):
     @classmethod
     def from_config(cls, config, custom_objects=None):
         """Builds the task that `get_config` described, LoRA and frozen parts too."""
-        config = dict(config)
-        lora_rank, frozen = config.pop("lora_rank"), config.pop("frozen")
-        for part in ("backbone", "preprocessor"):
-            config[part] = keras.saving.deserialize_keras_object(
-                config[part], custom_objects=custom_objects
-            )
-        task = cls(**config)
-        if lora_rank is not None:
-            task.enable_lora(lora_rank)
-        freeze(task, frozen)
-        return task
+        return saving.task_from_config(cls, config, custom_objects)
 
     def save_to_preset(self, folder):
         """Writes a preset folder, which is a Hugging Face checkpoint folder as well.
@@ -391,6 +387,7 @@ class BertTask(keras.Model):
 
         Raises:
             ImportError: if TensorFlow is not installed.
+            NotImplementedError: if the task has no served form.
         """
         self.require_preprocessor()
         saving.export_task(self, filepath, format, verbose, input_signature)

@@ -106,6 +106,8 @@ class BertClassifier(BertTask):
     `run_classifier.py`.
     """
 
+    is_served = True
+
     def __init__(
         self,
         backbone,

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from kbert.preprocessing.batching import TextBatches
-from kbert.preprocessing.rows import PositionValues, lay, lay_values, one_a_row
+from kbert.preprocessing.rows import PositionValues, lay, lay_values, one_a_row, rows_of
 from kbert.preprocessing.streaming import StreamedBatches
 
 # Texts a step, where nobody says; and tokens a step of `predict`, which small batches
@@ -47,10 +47,10 @@ class Texts:
     def split(self, fraction) -> tuple["Texts", "Texts"]:
         """Returns all but the last `fraction` of the texts, and those."""
         if self.examples is None:
-            first, last = parts(len(self.encoded), fraction)
+            first, last = parts_of(len(self.encoded), fraction)
         else:
             present, numbers = np.unique(self.examples, return_inverse=True)
-            first, last = parts(len(present), fraction)
+            first, last = parts_of(len(present), fraction)
             first, last = (np.flatnonzero(np.isin(numbers, p)) for p in (first, last))
         return self._select(first), self._select(last)
 
@@ -133,9 +133,9 @@ class Texts:
         return dataclasses.replace(
             self,
             encoded=self.encoded.select(indices),
-            y=_rows(self.y, indices),
-            sample_weight=_rows(self.sample_weight, indices),
-            examples=_rows(self.examples, indices),
+            y=rows_of(self.y, indices),
+            sample_weight=rows_of(self.sample_weight, indices),
+            examples=rows_of(self.examples, indices),
         )
 
 
@@ -155,7 +155,7 @@ class Arrays:
 
     def split(self, fraction) -> tuple["Arrays", "Arrays"]:
         """Returns all but the last `fraction` of the rows, and those."""
-        first, last = parts(len(self.x["token_ids"]), fraction)
+        first, last = parts_of(len(self.x["token_ids"]), fraction)
         return self._select(first), self._select(last)
 
     def steps(self, batch_size) -> int:
@@ -201,8 +201,8 @@ class Arrays:
     def _select(self, indices) -> "Arrays":
         return Arrays(
             {key: value[indices] for key, value in self.x.items()},
-            _rows(self.y, indices),
-            _rows(self.sample_weight, indices),
+            rows_of(self.y, indices),
+            rows_of(self.sample_weight, indices),
         )
 
 
@@ -264,8 +264,12 @@ class Stream:
         return ""
 
 
-def parts(count, fraction):
-    """Returns the indices of all but the last `fraction` of `count`, and those."""
+def parts_of(count, fraction):
+    """Returns the indices of all but the last `fraction` of `count`, and those.
+
+    Raises:
+        ValueError: if one of the two would be empty.
+    """
     if not 0 < fraction < 1:
         raise ValueError(
             f"`validation_split` must lie in (0, 1). Received: {fraction}."
@@ -277,7 +281,3 @@ def parts(count, fraction):
             f"{fraction} of {count} texts."
         )
     return np.arange(first), np.arange(first, count)
-
-
-def _rows(values, indices):
-    return None if values is None else values[indices]

@@ -7,6 +7,7 @@ import keras
 
 from kbert.preprocessing.batching import TextBatches
 from kbert.preprocessing.layouts import SingleRows, check_batch_size
+from kbert.preprocessing.masked_batches import MaskedBatches
 from kbert.tasks import compiling, feeding
 from kbert.tasks.feeds import BATCH_SIZE
 
@@ -90,6 +91,8 @@ def leaving_intact(task):
 
 def described(batches) -> str:
     """Returns a sentence on how texts lie in rows, empty for what kbert did not lay."""
+    if isinstance(batches, MaskedBatches) and batches.arrays is None:
+        batches = batches.batches
     if not isinstance(batches, TextBatches):
         return ""
     rows = "Several texts a row"

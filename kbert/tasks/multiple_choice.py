@@ -14,7 +14,7 @@ from kbert.preprocessing.labels import check_weights
 from kbert.preprocessing.raw_text import is_raw
 from kbert.tasks import feeding, saving
 from kbert.tasks.base import BertTask
-from kbert.tasks.compiling import is_distributed, layout_for
+from kbert.tasks.compiling import check_one_device, layout_for
 from kbert.tasks.feeds import Texts
 
 
@@ -73,6 +73,8 @@ class BertMultipleChoice(BertTask):
 
     Reference: Devlin et al. 2018, section 4.4.
     """
+
+    optional_inputs = ("first_positions", "choice_mask")
 
     def __init__(
         self, backbone, preprocessor=None, *, dropout=None, name=None, **kwargs
@@ -137,8 +139,9 @@ class BertMultipleChoice(BertTask):
             answers.append(Choice(best, str(text), likely[best], likely))
         return answers
 
-    def read(self, x, y, sample_weight, *, training):
+    def read(self, x, y, sample_weight, *, training, targets=True):
         """Returns prompts with choices, or ready arrays; see `BertTask.read`."""
+        check_one_device(self)
         if is_raw(x):
             encoded = choice_codes.encode_choices(x, self.require_preprocessor())
         else:
@@ -153,7 +156,7 @@ class BertMultipleChoice(BertTask):
             y,
             sample_weight,
             pad_id=self.backbone.config.pad_token_id,
-            choose_layout=functools.partial(_one_choice_a_row, self, training),
+            choose_layout=functools.partial(layout_for, self, training, packs=False),
             lay=choice_codes.lay_choices,
         )
 
@@ -254,22 +257,6 @@ class BertMultipleChoice(BertTask):
         if load_weights:
             saving.load_weights(model, parts)
         return model
-
-    def export(
-        self, filepath, format="tf_saved_model", verbose=None, input_signature=None
-    ):
-        """Refuses: a served model that takes choices is not written yet."""
-        saving.refuse_export(self, filepath)
-
-
-def _one_choice_a_row(task, training, *arguments):
-    """Chooses widths of batches, and refuses what one choice a row cannot be."""
-    if is_distributed(task):
-        raise ValueError(
-            "Multiple choice runs on one device: a distribution strategy would divide "
-            "the choices of an example. Received: a distribution strategy."
-        )
-    return layout_for(task, training, *arguments, packs=False)
 
 
 def _ready_arrays(x, config) -> dict[str, np.ndarray]:

@@ -6,9 +6,7 @@ import numbers
 import keras
 import numpy as np
 
-import kbert.checkpoints.folder as checkpoint
 from kbert.backbone import BertBackbone
-from kbert.checkpoints import names
 from kbert.layers.heads import SpanHead
 from kbert.preprocessing.best_spans import choose
 from kbert.preprocessing.gold_answers import read_answers
@@ -254,10 +252,11 @@ class BertQuestionAnswerer(BertTask):
         logits = windowed.logits(self, windows, batch_size, verbose, callbacks)
         return windowed.span_logits(logits, windows.examples)
 
-    def read(self, x, y, sample_weight, *, training):
+    def read(self, x, y, sample_weight, *, training, targets=True):
         """Returns pairs of texts as windows, with positions as targets."""
         if not is_raw(x):
-            return windowed.checked(feeding.read(self, x, y, sample_weight, training))
+            arrays = feeding.read(self, x, y, sample_weight, training, targets)
+            return windowed.checked(arrays)
         windows, gold = self.windows(x), None
         if y is not None:
             gold = read_answers(y, len(windows.contexts))
@@ -302,10 +301,6 @@ class BertQuestionAnswerer(BertTask):
         """Returns what transformers' `BertForQuestionAnswering` reads."""
         return {"architectures": ["BertForQuestionAnswering"]}
 
-    def export(self, *args, **kwargs):
-        """Refuses: see `kbert.tasks.saving.no_export`."""
-        raise saving.no_export(self)
-
     def settings(self):
         """Returns the constructor's own arguments, which a preset keeps."""
         return {
@@ -315,10 +310,9 @@ class BertQuestionAnswerer(BertTask):
             "null_threshold": self.null_threshold,
         }
 
-    def save_to_preset(self, folder):
-        """Writes a preset folder; see `BertTask.save_to_preset`."""
-        self.require_preprocessor()
-        saving.save_task(self, folder, {"answering": self.settings()})
+    def preset_metadata(self):
+        """Returns the settings of answering."""
+        return {"answering": self.settings()}
 
     def get_config(self):
         """Returns the constructor's arguments."""
@@ -378,7 +372,5 @@ class BertQuestionAnswerer(BertTask):
         )
         answerer = cls(backbone, parts.preprocessor, **said, name=name)
         if load_weights:
-            encoder = {w.path: w for w in backbone.weights if not names.head_of(w.path)}
-            variables = encoder | answerer.head_weights()
-            checkpoint.load_preset(parts.preset, variables, optional=("spans",))
+            saving.load_weights(answerer, parts)
         return answerer

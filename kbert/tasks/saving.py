@@ -11,6 +11,7 @@ import keras
 
 import kbert.checkpoints.folder as checkpoint
 from kbert import presets
+from kbert.backbone import freeze
 from kbert.checkpoints import names, sizes
 from kbert.config import BertConfig
 from kbert.export import saved_model
@@ -86,44 +87,50 @@ def load_weights(task, parts, *, differs=""):
 
     Args:
         task: a `BertTask`, whose head stays random where the preset has another or
-            none, which is told.
+            none, which is told; as are the preset's heads that it does not use.
         parts: what the preset says.
         differs: how its head differs from the task's; "" where it does not.
+
+    Raises:
+        ValueError: as `checkpoints.folder.load_preset`.
     """
     (own,) = task.hugging_face_head()["architectures"]
     others = _CLASSIFIERS & {*(parts.config.get("architectures") or ())} - {own}
-    if others:
+    if others and own in _CLASSIFIERS:
         differs = f"{sorted(others)}, not for {own}"
-    variables = encoder_weights(task)
+    variables = task_variables(task)
+    heads = {names.head_of(path) for path in variables} - {None}
     if differs:
         warnings.warn(
             f"The head of {parts.preset.name} is for {differs}: a new one starts at "
             "random. Train it before its answers mean anything.",
             stacklevel=3,
         )
-    else:
-        variables |= task.head_weights()
-    checkpoint.load_preset(parts.preset, variables, optional=("pooler", "classifier"))
+        for path in task.head_weights():
+            del variables[path]
+    report = checkpoint.load_preset(parts.preset, variables, optional=heads)
+    if report.unused:
+        sys.stderr.write(
+            f"{report.source} also holds {list(report.unused)}, which this "
+            f"{type(task).__name__} does not use.\n"
+        )
 
 
-def encoder_weights(task) -> dict:
-    """Returns {path: variable} of the backbone: what the task uses of it, no LoRA."""
-    return {
+def task_variables(task) -> dict:
+    """Returns {path of `checkpoints/names.py`: variable} of what a task computes with.
+
+    Without LoRA's, which no checkpoint has.
+
+    Args:
+        task: a `BertTask`.
+    """
+    encoder = {
         weight.path: weight
         for weight in task.backbone.weights
         if "lora_kernel" not in weight.path
         and (task.uses_pooler or names.head_of(weight.path) != "pooler")
     }
-
-
-def refuse_export(task, filepath):
-    """Raises: there is no served form of the task's answers yet."""
-    name = type(task).__name__
-    raise NotImplementedError(
-        f"`export` writes a BertClassifier; there is none for a {name} yet. Keep the "
-        "model with `save_to_preset`, which transformers loads too. Received: "
-        f"filepath={str(filepath)!r}."
-    )
+    return {**encoder, **task.head_weights()}
 
 
 def check_preprocessor(preprocessor, config):
@@ -146,14 +153,36 @@ def check_preprocessor(preprocessor, config):
         )
 
 
-def save_task(task, folder, settings=None):
+def task_from_config(cls, config, custom_objects=None):
+    """Builds the task that `BertTask.get_config` described.
+
+    Args:
+        cls: the task's class.
+        config: what its `get_config` returned.
+        custom_objects: as in Keras.
+
+    Returns:
+        The task, LoRA and frozen parts too.
+    """
+    config = dict(config)
+    lora_rank, frozen = config.pop("lora_rank"), config.pop("frozen")
+    for part in ("backbone", "preprocessor"):
+        config[part] = keras.saving.deserialize_keras_object(
+            config[part], custom_objects=custom_objects
+        )
+    task = cls(**config)
+    if lora_rank is not None:
+        task.enable_lora(lora_rank)
+    freeze(task, frozen)
+    return task
+
+
+def save_task(task, folder):
     """Writes a task as a preset folder.
 
     Args:
         task: a `BertTask`.
         folder: path of the folder.
-        settings: {name: settings} of the task's own for `kbert.json`, which
-            `kbert.presets` has a schema for; None for none.
     """
     config = {**task.backbone.config.to_hugging_face(), **task.hugging_face_head()}
     preprocessor = task.preprocessor
@@ -168,31 +197,37 @@ def save_task(task, folder, settings=None):
         },
         {
             "task": type(task).__name__,
+            **task.preset_metadata(),
             "preprocessing": {
                 "sequence_length": preprocessor.sequence_length,
                 "max_sequence_length": preprocessor.max_sequence_length,
                 "long_text": preprocessor.long_text,
             },
-            **(settings or {}),
         },
     )
 
 
 def merged_weights(task) -> dict:
     """Returns {path of `checkpoints/names.py`: array}, LoRA merged into kernels."""
-    weights = encoder_weights(task)
+    weights = task_variables(task)
     for layer in task.backbone.encoder_layers:
         for name in ("query", "value"):
             path = f"{layer.name}/attention/{name}/kernel"
             weights[path] = getattr(layer.attention, name).kernel
     return {  # by way of tensors: numpy warns of TensorFlow's variables
         path: keras.ops.convert_to_numpy(keras.ops.convert_to_tensor(weight))
-        for path, weight in {**weights, **task.head_weights()}.items()
+        for path, weight in weights.items()
     }
 
 
 def export_task(task, filepath, format, verbose, input_signature):
     """Writes a SavedModel; see `BertTask.export`."""
+    if not task.is_served:
+        raise NotImplementedError(
+            f"There is no served form of a {type(task).__name__} yet. Keep it with "
+            "`save_to_preset`, which writes a folder that transformers loads too, or "
+            f"`export` its `backbone`. Received: filepath={str(filepath)!r}."
+        )
     if format != "tf_saved_model":
         raise ValueError(
             "`format` must be 'tf_saved_model', the one that takes text. "
@@ -228,20 +263,11 @@ def export_task(task, filepath, format, verbose, input_signature):
         )
 
 
-def no_export(task) -> NotImplementedError:
-    """Returns the error of a task whose answers no SavedModel gives yet."""
-    return NotImplementedError(
-        f"A {type(task).__name__} cannot be exported yet. `save_to_preset` writes a "
-        "folder that kbert and transformers load."
-    )
-
-
 def _merged(task):
     """Returns a copy of a task without LoRA, its updates merged into the kernels."""
     config = {**task.get_config(), "lora_rank": None, "frozen": []}
     copy = type(task).from_config(config)
-    variables = {weight.path: weight for weight in copy.backbone.weights}
-    variables |= copy.head_weights()
+    variables = task_variables(copy)
     for path, value in merged_weights(task).items():
         variables[path].assign(value)
     return copy

@@ -197,7 +197,7 @@ class BertTokenClassifier(BertTask):
 
     # Data ----------------------------------------------------------------------------
 
-    def read(self, x, y, sample_weight, *, training):
+    def read(self, x, y, sample_weight, *, training, targets=True):
         """Returns words or ready arrays with their tags; see `BertTask.read`."""
         if not is_raw(x):
             return word_feed.read_arrays(self, x, y, sample_weight, training)
@@ -342,9 +342,3 @@ class BertTokenClassifier(BertTask):
                 differs = f"{saved}, not for {list(tagger.labels)}"
             saving.load_weights(tagger, parts, differs=differs)
         return tagger
-
-    def export(
-        self, filepath, format="tf_saved_model", verbose=None, input_signature=None
-    ):
-        """Refuses: a served model with spans in its answers is not written yet."""
-        saving.refuse_export(self, filepath)

@@ -9,7 +9,7 @@ from kbert.preprocessing import tags
 from kbert.preprocessing.batching import TextBatches
 from kbert.preprocessing.labels import check_weights
 from kbert.preprocessing.layouts import PackedRows, SingleRows
-from kbert.preprocessing.rows import PositionValues, entries
+from kbert.preprocessing.rows import PositionValues, entries, rows_of
 from kbert.preprocessing.streaming import StreamedBatches
 from kbert.preprocessing.words import NO_WORD, EncodedWords
 from kbert.tasks import feeding, feeds
@@ -46,7 +46,7 @@ class Words:
 
     def split(self, fraction) -> tuple["Words", "Words"]:
         """Returns all but the last `fraction` of the texts, and those."""
-        first, last = feeds.parts(len(self.encoded), fraction)
+        first, last = feeds.parts_of(len(self.encoded), fraction)
         return self._select(first), self._select(last)
 
     def steps(self, batch_size) -> int:
@@ -118,10 +118,8 @@ class Words:
         return dataclasses.replace(
             self,
             encoded=self.encoded.select(texts),
-            y=None if self.y is None else self.y[words],
-            sample_weight=(
-                None if self.sample_weight is None else self.sample_weight[words]
-            ),
+            y=rows_of(self.y, words),
+            sample_weight=rows_of(self.sample_weight, words),
         )
 
 

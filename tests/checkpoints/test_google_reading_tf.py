@@ -191,5 +191,6 @@ def test_a_checkpoint_of_objects_is_refused(model, tmp_path):
 
 
 def test_the_classes_of_a_head(as_google):
-    assert google.num_classes(as_google({})) is None
-    assert google.num_classes(as_google({}, ("pooler", "classifier"))) == 3
+    assert google.heads(as_google({})) == {"pooler": 4}
+    found = google.heads(as_google({}, ("pooler", "classifier", "mlm", "nsp")))
+    assert found == {"pooler": 4, "classifier": 3, "mlm": 11, "nsp": 2}

@@ -8,7 +8,7 @@ import pytest
 
 import kbert
 from kbert.checkpoints import folder
-from kbert.tasks.saving import encoder_weights
+from kbert.tasks.saving import task_variables
 from tests import tiny
 from tests.tasks import head_data
 
@@ -34,8 +34,7 @@ def loaded(name):
         for key in GOLDENS.files
         if key.startswith(prefix)
     }
-    variables = encoder_weights(model) | model.head_weights()
-    report = folder.load_into(variables, arrays, source="")
+    report = folder.load_into(task_variables(model), arrays, source="")
     assert not report.random and not report.ignored
     return model, x, y
 
