@@ -11,6 +11,7 @@ from kbert.preprocessing import class_names
 from kbert.preprocessing import labels as label_codes
 from kbert.tasks import saving
 from kbert.tasks.base import BertTask
+from kbert.tasks.class_heads import class_logits, class_weights
 
 # Ours: transformers' `problem_type`.
 _PROBLEM_TYPES = {
@@ -129,16 +130,7 @@ class BertClassifier(BertTask):
             (), dtype="int32", optional=True, name="first_positions"
         )
         pooled = backbone.pooled(inputs, first_positions)
-        # Float32 in every policy: the loss is computed from these.
-        head = keras.layers.Dense(
-            max(len(labels), 1),
-            kernel_initializer=keras.initializers.TruncatedNormal(
-                stddev=config.initializer_range
-            ),
-            dtype="float32",
-            name="classifier",
-        )
-        logits = head(keras.layers.Dropout(dropout, name="classifier_dropout")(pooled))
+        head, logits = class_logits(pooled, max(len(labels), 1), dropout, config)
         super().__init__(
             {**inputs, "first_positions": first_positions},
             logits,
@@ -236,10 +228,7 @@ class BertClassifier(BertTask):
 
     def head_weights(self):
         """Returns {path of `checkpoints/names.py`: variable}."""
-        return {
-            "classifier/kernel": self.head.kernel,
-            "classifier/bias": self.head.bias,
-        }
+        return class_weights(self.head)
 
     def hugging_face_head(self):
         """Returns what transformers' `BertForSequenceClassification` reads."""

@@ -6,9 +6,9 @@ import inspect
 import keras
 
 from kbert.preprocessing.layouts import choose_layout
-from kbert.training.masked_tokens import MaskedCrossentropy
 from kbert.training.optimizer import AdamW
 from kbert.training.schedules import WarmupLinearDecay
+from kbert.training.token_scores import TokenCrossentropy
 
 # What takes probabilities and has no argument that could say otherwise.
 _ON_PROBABILITIES = (
@@ -128,7 +128,7 @@ def _own(task, metrics):
 
 def _is_crossentropy(loss) -> bool:
     """Whether a loss is one of a choice among classes or pieces."""
-    return "from_logits" in loss.get_config() or isinstance(loss, MaskedCrossentropy)
+    return "from_logits" in loss.get_config() or isinstance(loss, TokenCrossentropy)
 
 
 def _takes_probabilities(found) -> bool:

@@ -10,7 +10,7 @@ from kbert.preprocessing.masking import MaskingRule, blanks_of
 from kbert.preprocessing.raw_text import read_raw
 from kbert.tasks import masked_feeds, masked_heads, saving
 from kbert.tasks.base import BertTask
-from kbert.training.masked_tokens import MaskedAccuracy, MaskedCrossentropy
+from kbert.training.token_scores import TokenAccuracy, TokenCrossentropy
 
 # Texts whose logits, one row of the vocabulary's size a [MASK], are held at once.
 _TEXTS_AT_ONCE = 256
@@ -181,11 +181,11 @@ class BertMaskedLM(BertTask):
 
     def default_loss(self):
         """Returns the cross-entropy, the mean over the masked tokens."""
-        return MaskedCrossentropy()
+        return TokenCrossentropy()
 
     def default_metrics(self):
         """Returns the accuracy over the masked tokens."""
-        return [MaskedAccuracy()]
+        return [TokenAccuracy()]
 
     def head_weights(self):
         """Returns {path of `checkpoints/names.py`: variable}."""

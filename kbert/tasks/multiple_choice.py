@@ -14,6 +14,7 @@ from kbert.preprocessing.labels import check_weights
 from kbert.preprocessing.raw_text import is_raw
 from kbert.tasks import feeding, saving
 from kbert.tasks.base import BertTask
+from kbert.tasks.class_heads import class_logits, class_weights
 from kbert.tasks.compiling import check_one_device, layout_for
 from kbert.tasks.feeds import Texts
 
@@ -90,16 +91,7 @@ class BertMultipleChoice(BertTask):
             (None,), dtype="int32", optional=True, name="choice_mask"
         )
         pooled = backbone.pooled(inputs, first_positions)
-        # Float32 in every policy: the loss is computed from these.
-        head = keras.layers.Dense(
-            1,
-            kernel_initializer=keras.initializers.TruncatedNormal(
-                stddev=config.initializer_range
-            ),
-            dtype="float32",
-            name="classifier",
-        )
-        logits = head(keras.layers.Dropout(dropout, name="classifier_dropout")(pooled))
+        head, logits = class_logits(pooled, 1, dropout, config)
         logits = ChoiceLogits(dtype="float32", name="choices")(logits, choice_mask)
         super().__init__(
             {**inputs, "first_positions": first_positions, "choice_mask": choice_mask},
@@ -197,10 +189,7 @@ class BertMultipleChoice(BertTask):
 
     def head_weights(self):
         """Returns {path of `checkpoints/names.py`: variable}."""
-        return {
-            "classifier/kernel": self.head.kernel,
-            "classifier/bias": self.head.bias,
-        }
+        return class_weights(self.head)
 
     def hugging_face_head(self):
         """Returns what transformers' `BertForMultipleChoice` reads."""

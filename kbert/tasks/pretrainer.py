@@ -6,7 +6,7 @@ from kbert.backbone import BertBackbone
 from kbert.tasks import masked_feeds, masked_heads, saving
 from kbert.tasks.base import BertTask
 from kbert.tasks.masked_lm import no_class_weight
-from kbert.training.masked_tokens import MaskedAccuracy, MaskedCrossentropy
+from kbert.training.token_scores import TokenAccuracy, TokenCrossentropy
 
 
 @keras.saving.register_keras_serializable(package="kbert")
@@ -115,14 +115,14 @@ class BertPretrainer(BertTask):
     def default_loss(self):
         """Returns the cross-entropy of each head, whose sum is minimised."""
         return {
-            "mlm": MaskedCrossentropy(),
+            "mlm": TokenCrossentropy(),
             "nsp": keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         }
 
     def default_metrics(self):
         """Returns the accuracy of each head."""
         return {
-            "mlm": [MaskedAccuracy()],
+            "mlm": [TokenAccuracy()],
             "nsp": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
         }
 

@@ -15,7 +15,9 @@ from kbert.preprocessing.tags import check_several_tags, encode_tags
 from kbert.preprocessing.words import encode_words, read_words
 from kbert.tasks import feeding, saving, word_feed
 from kbert.tasks.base import BertTask
-from kbert.tasks.word_scores import EntityScores, WordAccuracy, WordCrossentropy
+from kbert.tasks.class_heads import class_logits, class_weights
+from kbert.tasks.word_scores import EntityScores
+from kbert.training.token_scores import TokenAccuracy, TokenCrossentropy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,16 +107,7 @@ class BertTokenClassifier(BertTask):
             dropout = config.head_dropout
         inputs = {key: backbone.input[key] for key in INPUTS}
         x = backbone(inputs)["sequence_output"]
-        # Float32 in every policy: the loss is computed from these.
-        head = keras.layers.Dense(
-            len(labels),
-            kernel_initializer=keras.initializers.TruncatedNormal(
-                stddev=config.initializer_range
-            ),
-            dtype="float32",
-            name="classifier",
-        )
-        logits = head(keras.layers.Dropout(dropout, name="classifier_dropout")(x))
+        head, logits = class_logits(x, len(labels), dropout, config)
         first_positions = keras.Input(
             (), dtype="int32", optional=True, name="first_positions"
         )
@@ -254,20 +247,17 @@ class BertTokenClassifier(BertTask):
 
     def default_loss(self):
         """Returns the cross-entropy of the tags, averaged over words."""
-        return WordCrossentropy()
+        return TokenCrossentropy()
 
     def default_metrics(self):
         """Returns the accuracy over words and, for entities, their scores."""
         if tagging.has_entities(self.labels):
-            return [WordAccuracy(), EntityScores(list(self.labels))]
-        return [WordAccuracy()]
+            return [TokenAccuracy(), EntityScores(list(self.labels))]
+        return [TokenAccuracy()]
 
     def head_weights(self):
         """Returns {path of `checkpoints/names.py`: variable}."""
-        return {
-            "classifier/kernel": self.head.kernel,
-            "classifier/bias": self.head.bias,
-        }
+        return class_weights(self.head)
 
     def hugging_face_head(self):
         """Returns what transformers' `BertForTokenClassification` reads."""

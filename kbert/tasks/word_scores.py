@@ -1,4 +1,4 @@
-"""Loss and metrics of a token classifier, over the tokens that stand for a word.
+"""Scores of whole entities, from the tokens that stand for a word.
 
 Targets are int (B, S): at the first piece of every word the index of its tag, below 0
 elsewhere (`kbert.preprocessing.words`). Logits are float (B, S, C).
@@ -10,45 +10,6 @@ from keras import ops
 
 from kbert.metrics import tagging
 from kbert.preprocessing.words import TEXT_BEGINS
-
-
-@keras.saving.register_keras_serializable(package="kbert")
-class WordCrossentropy(keras.losses.Loss):
-    """Cross-entropy, averaged over the words of a batch.
-
-    With sample weights their products with the losses are summed, and divided by the
-    number of words all the same, as Keras does with texts. Without, it is the loss of
-    transformers' `BertForTokenClassification`.
-    """
-
-    def __init__(self, name="word_crossentropy", **kwargs):
-        super().__init__(name=name, **kwargs)
-
-    def call(self, y_true, y_pred):
-        """Returns (B, S), whose mean over all positions is that over words."""
-        is_word = ops.cast(ops.greater_equal(y_true, 0), y_pred.dtype)
-        losses = keras.losses.sparse_categorical_crossentropy(
-            ops.maximum(y_true, 0), y_pred, from_logits=True
-        )
-        total = ops.sum(ops.ones_like(is_word))
-        return losses * is_word * total / ops.maximum(ops.sum(is_word), 1)
-
-
-@keras.saving.register_keras_serializable(package="kbert")
-class WordAccuracy(keras.metrics.Mean):
-    """The share of the words whose likeliest tag is the right one."""
-
-    def __init__(self, name="accuracy", **kwargs):
-        super().__init__(name=name, **kwargs)
-
-    def update_state(self, y_true, y_pred, sample_weight=None):
-        """Adds the words of a batch."""
-        y_true = ops.convert_to_tensor(y_true)
-        weights = ops.cast(ops.greater_equal(y_true, 0), "float32")
-        if sample_weight is not None:
-            weights = weights * ops.cast(sample_weight, "float32")
-        right = ops.equal(y_true, ops.cast(ops.argmax(y_pred, -1), y_true.dtype))
-        super().update_state(ops.cast(right, "float32"), weights)
 
 
 @keras.saving.register_keras_serializable(package="kbert")
