@@ -20,6 +20,7 @@ _TASKS = {
     "BertForSequenceClassification": kbert.BertClassifier,
     "BertForMaskedLM": kbert.BertMaskedLM,
     "BertForPreTraining": kbert.BertPretrainer,
+    "BertForQuestionAnswering": kbert.BertQuestionAnswerer,
 }
 
 
@@ -55,6 +56,8 @@ def _model(preset: presets.Preset, source: str):
         return kbert.BertPretrainer.from_preset(source, load_weights=False)
     if "mlm" in heads:
         return kbert.BertMaskedLM.from_preset(source, load_weights=False)
+    if "spans" in heads:
+        return kbert.BertQuestionAnswerer.from_preset(source, load_weights=False)
     classes = heads.get("classifier")
     if classes is None:
         return kbert.BertBackbone.from_preset(source, load_weights=False)
@@ -101,8 +104,13 @@ def _write(model, backbone, preset, target, format) -> list[str]:
     writer = google.write_checkpoint
     if format == CheckpointFormat.keras_hub:
         writer = keras_hub.write_folder
-    head = model.preset_metadata().get("head") if is_task else None
-    told = writer(target, weights, backbone.config, tokenizer, head)
+    said = model.preset_metadata() if is_task else {}
+    told = writer(target, weights, backbone.config, tokenizer, said.pop("head", None))
+    told += [
+        f"Dropped {name}={value!r}: its files have no place for it; pass it again "
+        "when you load"
+        for name, value in said.items()
+    ]
     if isinstance(model, kbert.BertClassifier):
         told.append(
             f"Dropped problem={model.problem!r} and labels={list(model.labels)}: "

@@ -123,6 +123,26 @@ def test_the_heads_of_pre_training_travel_along(tmp_path):
     assert all(np.array_equal(ours[path], theirs[path]) for path in ours)
 
 
+def test_the_head_of_squad_travels_along(tmp_path):
+    model = kbert.BertQuestionAnswerer(
+        tiny.backbone(activation="gelu_tanh"), tiny.preprocessor(sequence_length=16)
+    )
+    random_bert.shake(model)
+    preset, there, back = (tmp_path / name for name in ("preset", "google", "back"))
+    model.save_to_preset(preset)
+    done = run(preset, there, "--format", "google")
+    assert done.exit_code == 0, done.stderr
+    assert "Dropped answering={'doc_stride': None" in done.stdout
+    done = run(there, back, "--format", "huggingface")
+    assert done.exit_code == 0, done.stderr
+    done = run(preset, tmp_path / "hub", "--format", "keras_hub")
+    assert done.exit_code == 2 and "no task with this head" in done.stderr
+    again = kbert.BertQuestionAnswerer.from_preset(back)
+    ours, theirs = (saving.merged_weights(each) for each in (again, model))
+    assert set(ours) == set(theirs)
+    assert all(np.array_equal(ours[path], theirs[path]) for path in ours)
+
+
 def test_masked_tokens_to_keras_hub(tmp_path):
     for epsilon, code in ((1e-5, 0), (None, 2)):
         backbone = tiny.backbone(activation="gelu_tanh")

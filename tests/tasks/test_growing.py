@@ -75,6 +75,24 @@ def test_a_classifier_grows_and_keeps_what_is_frozen_and_lora():
     )
 
 
+@pytest.mark.parametrize(
+    ("task", "own"),
+    [
+        (kbert.BertTokenClassifier, {"labels": ["NOUN", "VERB"]}),
+        (kbert.BertMultipleChoice, {"dropout": 0.3}),
+        (kbert.BertQuestionAnswerer, {"null_threshold": 2.0}),
+        (kbert.BertPretrainer, {"head_epsilon": 1e-5}),
+    ],
+)
+def test_every_task_grows_and_keeps_its_own(task, own):
+    model = task(tiny.backbone(), tiny.preprocessor(), **own)
+    grown = model.with_added_tokens(["popcorn"])
+    check_old_weights(model, grown)
+    config = grown.get_config()
+    assert {key: config[key] for key in own} == own
+    assert grown.preprocessor.tokenizer("popcorn") == [SIZE]
+
+
 @pytest.fixture(scope="module")
 def model():
     return kbert.BertMaskedLM(tiny.backbone(), tiny.preprocessor())

@@ -190,7 +190,7 @@ def test_fit_refuses_bad_input_before_any_work(x, y, message):
     assert model.optimizer is None
 
 
-def test_other_refusals(fitted, tmp_path):
+def test_other_refusals(fitted, tmp_path, monkeypatch):
     model, _ = fitted
     with pytest.raises(ValueError, match="sample_weight.*{0: 2.0}"):
         model.fit(X, ANSWERS, class_weight={0: 2.0}, verbose=0)
@@ -200,3 +200,6 @@ def test_other_refusals(fitted, tmp_path):
     packed.compile(rows="packed")
     with pytest.raises(ValueError, match="one text a row.*'packed'"):
         packed.predict(X, verbose=0)
+    monkeypatch.setattr(keras.distribution, "distribution", lambda: object())
+    with pytest.raises(ValueError, match="one device.*a BertMultipleChoice"):
+        model.predict(X, verbose=0)
