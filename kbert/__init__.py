@@ -5,6 +5,7 @@ from kbert.backbone import BertBackbone
 from kbert.config import BertConfig
 from kbert.convert.conversion import Conversion, convert_preset
 from kbert.convert.inspection import Inspection, inspect_preset
+from kbert.preprocessing.best_spans import QuestionAnswer
 from kbert.preprocessing.preprocessor import BertPreprocessor
 from kbert.presets import preset_names
 from kbert.tasks.classifier import (
@@ -13,6 +14,11 @@ from kbert.tasks.classifier import (
     MultiLabelClassification,
     Regression,
 )
+from kbert.tasks.masked_lm import BertMaskedLM, FilledText, Filling
+from kbert.tasks.multiple_choice import BertMultipleChoice, Choice
+from kbert.tasks.pretrainer import BertPretrainer
+from kbert.tasks.question_answerer import BertQuestionAnswerer
+from kbert.tasks.token_classifier import BertTokenClassifier, Entity
 from kbert.tokenization import BertTokenizer, Encoding
 from kbert.training.optimizer import AdamW
 from kbert.training.schedules import WarmupLinearDecay
@@ -24,13 +30,23 @@ __all__ = [
     "BertBackbone",
     "BertClassifier",
     "BertConfig",
+    "BertMaskedLM",
+    "BertMultipleChoice",
     "BertPreprocessor",
+    "BertPretrainer",
+    "BertQuestionAnswerer",
+    "BertTokenClassifier",
     "BertTokenizer",
+    "Choice",
     "Classification",
     "Conversion",
     "Encoding",
+    "Entity",
+    "FilledText",
+    "Filling",
     "Inspection",
     "MultiLabelClassification",
+    "QuestionAnswer",
     "Regression",
     "WarmupLinearDecay",
     "convert_preset",

@@ -25,6 +25,9 @@ _SIZES = {
 }
 # What KerasHub's BertBackbone computes with, whatever its configuration.
 _FIXED = {"hidden_act": "gelu_new", "layer_norm_eps": 1e-12, "initializer_range": 0.02}
+# And its head of masked tokens, in two points otherwise than its encoder: in the names
+# of kbert's configuration.
+MASKED_LM_HEAD = {"activation": "gelu", "layer_norm_epsilon": 1e-5}
 _MOST_CLASSES = 10_000
 _DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
@@ -80,6 +83,8 @@ def to_transformers(backbone: Mapping, task: Mapping) -> dict:
         )
     found = {theirs: config[ours] for ours, theirs in _SIZES.items()}
     found |= {**_FIXED, **dict.fromkeys(_DROPOUTS, config.get("dropout", 0.1))}
+    if task.get("class_name") == "BertMaskedLM":
+        return {**found, "architectures": ["BertForMaskedLM"]}
     if task.get("class_name") != "BertTextClassifier":
         return {**found, "architectures": ["BertModel"]}
     head = _object(task, TASK)

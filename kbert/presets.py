@@ -13,29 +13,24 @@ import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from kbert import archives, google_release, keras_hub_folder, stale_files
+from kbert import (
+    archives,
+    google_release,
+    keras_hub_folder,
+    metadata_schema,
+    stale_files,
+)
 from kbert.bundles import saved_model_folder
 from kbert.files import listing, path_inside, replace_folder, sha256
 from kbert.hubs import builtin, handles, selection
 from kbert.hubs.repository import Repository, open_repository
-from kbert.strict_json import Required, read_json, read_signed_json, signed_json
+from kbert.strict_json import read_json, read_signed_json, signed_json
 
 METADATA = "kbert.json"
 WEIGHTS = selection.SAFETENSORS
 VOCABULARY = "vocab.txt"
 
 _MOST_FILES = 1000  # that are listed
-_LENGTH = range(3, 1 << 20)
-_SCHEMA = {  # of kbert.json, whose every value anyone can write, digests included
-    Required("files"): {...: str},
-    "preprocessing": {
-        "sequence_length": (_LENGTH, None),
-        "max_sequence_length": _LENGTH,
-        "long_text": ("truncate", "head_tail"),
-        ...: (),
-    },
-    "provenance": dict.fromkeys(("preset", "revision", "repository", "licence"), str),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +104,7 @@ class Preset:
         """
         if not self.has(METADATA):
             return {}
-        return read_signed_json(self.path(METADATA), _SCHEMA)
+        return read_signed_json(self.path(METADATA), metadata_schema.SCHEMA)
 
     def verify(self) -> None:
         """Compares every file with the hash that `kbert.json` holds.

@@ -99,6 +99,17 @@ def embed(inputs, weights, epsilon):
     return layer_norm(x, gamma, beta, epsilon)
 
 
+def masked_logits(x, positions, weights, *, activation, epsilon):
+    """The head of masked tokens: (masked, V) logits of positions in (B, S, H)."""
+    weights = {path: np.asarray(w, "float64") for path, w in weights.items()}
+    x = np.asarray(x, "float64").reshape(-1, x.shape[-1])[positions]
+    x = x @ weights["mlm/dense/kernel"] + weights["mlm/dense/bias"]
+    x = ACTIVATIONS[activation](x)
+    x = layer_norm(x, weights["mlm/norm/gamma"], weights["mlm/norm/beta"], epsilon)
+    table = weights["embeddings/token_embedding/embeddings"]
+    return x @ table.T + weights["mlm/bias"]
+
+
 def forward(inputs, weights, *, num_layers, num_heads, activation, epsilon):
     """Runs the encoder.
 

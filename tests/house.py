@@ -28,7 +28,7 @@ ROWS = (
         "stale_files",
         "strict_json",
     },
-    {"hubs"},
+    {"hubs", "metadata_schema"},
     {"config", "presets", "data", "metrics"},
     {"tokenization"},
     {"preprocessing", "checkpoints"},

@@ -108,7 +108,7 @@ def test_to_keras_hub_and_back(classifier, tmp_path):
 
 
 def test_a_target_that_answers_otherwise_ends_with_1(classifier, tmp_path, monkeypatch):
-    def wrong(target, variables, config, tokenizer):
+    def wrong(target, variables, config, tokenizer, head=None):
         embeddings = variables["embeddings/token_embedding/embeddings"]
         changed = {"embeddings/token_embedding/embeddings": embeddings * 1.01}
         variables = {**variables, **changed}
@@ -119,3 +119,56 @@ def test_a_target_that_answers_otherwise_ends_with_1(classifier, tmp_path, monke
     done = run(tmp_path / "preset", tmp_path / "google", "--format", "google")
     assert done.exit_code == 1
     assert "sequence output: largest difference of both sides" in done.stdout
+
+
+def test_the_heads_of_pre_training_travel_along(tmp_path):
+    backbone = tiny.backbone(activation="gelu_tanh")
+    model = kbert.BertPretrainer(backbone, tiny.preprocessor())
+    random_bert.shake(model)
+    preset, there, back = (tmp_path / name for name in ("preset", "google", "back"))
+    model.save_to_preset(preset)
+    for source, target, form in (
+        (preset, there, "google"),
+        (there, back, "huggingface"),
+    ):
+        done = run(source, target, "--format", form)
+        assert done.exit_code == 0, done.stderr
+        assert "of another head" not in done.stdout
+    again = kbert.BertPretrainer.from_preset(back)
+    ours, theirs = (saving.merged_weights(each) for each in (again, model))
+    assert set(ours) == set(theirs)
+    assert all(np.array_equal(ours[path], theirs[path]) for path in ours)
+
+
+def test_the_head_of_squad_travels_along(tmp_path):
+    model = kbert.BertQuestionAnswerer(
+        tiny.backbone(activation="gelu_tanh"), tiny.preprocessor(sequence_length=16)
+    )
+    random_bert.shake(model)
+    preset, there, back = (tmp_path / name for name in ("preset", "google", "back"))
+    model.save_to_preset(preset)
+    done = run(preset, there, "--format", "google")
+    assert done.exit_code == 0, done.stderr
+    assert "Dropped answering={'doc_stride': None" in done.stdout
+    done = run(there, back, "--format", "huggingface")
+    assert done.exit_code == 0, done.stderr
+    done = run(preset, tmp_path / "hub", "--format", "keras_hub")
+    assert done.exit_code == 2 and "no task with this head" in done.stderr
+    again = kbert.BertQuestionAnswerer.from_preset(back)
+    ours, theirs = (saving.merged_weights(each) for each in (again, model))
+    assert set(ours) == set(theirs)
+    assert all(np.array_equal(ours[path], theirs[path]) for path in ours)
+
+
+def test_masked_tokens_to_keras_hub(tmp_path):
+    for epsilon, code in ((1e-5, 0), (None, 2)):
+        backbone = tiny.backbone(activation="gelu_tanh")
+        model = kbert.BertMaskedLM(
+            backbone, tiny.preprocessor(), head_activation="gelu", head_epsilon=epsilon
+        )
+        model.save_to_preset(tmp_path / f"preset_{code}")
+        target = tmp_path / f"hub_{code}"
+        done = run(tmp_path / f"preset_{code}", target, "--format", "keras_hub")
+        assert done.exit_code == code, done.stderr
+        told = done.stdout if code == 0 else done.stderr
+        assert ("wants a pooler" if code == 0 else "otherwise") in told

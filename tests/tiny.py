@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 import kbert
+from kbert.data.squad import Answer
 
 WORDS = (
     "a the film was is good great fine bad awful dull very not and we saw it".split()
@@ -69,3 +70,33 @@ class RawBatches(keras.utils.PyDataset):
     def __getitem__(self, index):
         part = slice(8 * index, 8 * index + 8)
         return tuple(column[part] for column in self.columns)
+
+
+def answerer(dropout=0.1, **arguments):
+    """A question answerer, ready for text, in windows of 16 positions."""
+    return kbert.BertQuestionAnswerer(
+        backbone(dropout=dropout, attention_dropout=dropout),
+        arguments.pop("preprocessor", preprocessor(sequence_length=16)),
+        **arguments,
+    )
+
+
+def questions(count=24, seed=0, impossible=False):
+    """Questions, contexts of 4 to 20 words, and answers: what is said to be so.
+
+    With `impossible` the answer to every third question is not in its context.
+    """
+    rng = np.random.default_rng(seed)
+    contexts, answers = [], []
+    for index in range(count):
+        words = list(rng.choice(["a", "the", "film", "it", "we"], rng.integers(3, 20)))
+        at = int(rng.integers(len(words) + 1))
+        answer = " ".join(["very", str(rng.choice(["good", "bad", "dull"]))])
+        if impossible and index % 3 == 2:
+            answers.append([])
+        else:
+            start = len("".join(f"{word} " for word in words[:at]))
+            answers.append([Answer(answer, start)])
+            words.insert(at, answer)
+        contexts.append(" ".join(words))
+    return ["was it"] * count, contexts, answers

@@ -22,12 +22,15 @@ class Format:
         is_extra: whether a tensor without a row is a known one that is no weight of
             kbert's models: an optimizer's, a buffer, another task's head.
         full_name: turns a name in a file into the one in the table.
+        twins: {name: that of the tensor which it must equal}, for heads that store one
+            array twice; either of the two may be absent.
     """
 
     column: str
     config: str
     is_extra: Callable[[str], bool]
     full_name: Callable[[str], str] = str
+    twins: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,13 +58,17 @@ class LoadReport:
         random: the paths of the variables, all of a head, that had none.
         ignored: the tensors that belong to other heads, or are no weights.
         tensors: what the tensor of each loaded variable is called in the file.
+        unused: those of them that belong to other heads.
+        twins: what the file holds a second time, and the tensor that it must equal.
     """
 
     source: str
     loaded: tuple[str, ...]
     random: tuple[str, ...]
     ignored: tuple[str, ...]
+    unused: tuple[str, ...] = ()
     tensors: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False)
+    twins: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False)
 
 
 def load_into(
@@ -88,10 +95,12 @@ def load_into(
         What was loaded, what stays random, what was ignored.
 
     Raises:
-        ValueError: as `match`, before anything is assigned; or if a file is damaged.
+        ValueError: as `match`, or if tensors differ that must be equal, before anything
+            is assigned; or if a file is damaged.
     """
     shapes = {path: tuple(variable.shape) for path, variable in variables.items()}
     report = match(shapes, arrays, format, source=source, optional=optional)
+    _check_twins(report.twins, arrays, source)
     for path, name in report.tensors.items():
         _, transform = _tensor_name(path, format)
         _assign(variables[path], transform, np.asarray(arrays[name]))
@@ -131,6 +140,8 @@ def match(
     tensors = {path: _tensor_name(path, format) for path in shapes}
     wanted = {name for name, _ in tensors.values()}
     found, ignored = _match(arrays, wanted, format, source)
+    twins = _twins(found, ignored, wanted, format)
+    ignored = [name for name in ignored if name not in twins]
     absent = [path for path, (name, _) in tensors.items() if name not in found]
     present = {path: found[tensors[path][0]] for path in shapes if path not in absent}
     absent_heads = set(optional) - {names.head_of(path) for path in present}
@@ -145,7 +156,21 @@ def match(
     for stored in present.values():
         if isinstance(arrays[stored], StoredArray):
             arrays[stored].check_dtype()
-    return LoadReport(source, tuple(present), tuple(absent), tuple(ignored), present)
+    unused = [
+        name
+        for name in ignored
+        if format.full_name(name) in format.twins
+        or _of_a_head(format.full_name(name), format)
+    ]
+    return LoadReport(
+        source,
+        loaded=tuple(present),
+        random=tuple(absent),
+        ignored=tuple(ignored),
+        unused=tuple(unused),
+        tensors=present,
+        twins=twins,
+    )
 
 
 def dump(variables: Mapping[str, Any], format: Format) -> dict[str, np.ndarray]:
@@ -206,6 +231,39 @@ def _match(
             "out."
         )
     return found, ignored
+
+
+def _twins(found, ignored, wanted, format) -> dict[str, str]:
+    """Returns {twin: the tensor that it must equal}, both as the file calls them.
+
+    A tensor that is absent is found in its twin, by whose name `found` gets it.
+    """
+    stored = {format.full_name(name): name for name in ignored}
+    if not any(name in wanted for name in _heads_with_twins(format)):
+        return {}
+    twins = {}
+    for twin, name in format.twins.items():
+        if twin in stored:
+            twins[stored[twin]] = found.setdefault(name, stored[twin])
+    return twins
+
+
+def _heads_with_twins(format) -> list[str]:
+    """Returns the tensors of heads that have a twin: who wants them, uses both."""
+    return [name for name in format.twins.values() if _of_a_head(name, format)]
+
+
+def _check_twins(twins, arrays, source):
+    """Compares tensors that must be equal, once their shapes are known to be right."""
+    for twin, name in twins.items():
+        same = tuple(arrays[twin].shape) == tuple(arrays[name].shape)
+        if not same or not np.array_equal(np.asarray(arrays[twin]), arrays[name]):
+            raise ValueError(
+                f"{source} must have the same numbers under {twin!r} and {name!r}, "
+                "which are one variable in BERT (tie_word_embeddings). Received: "
+                f"different ones, of the shapes {tuple(arrays[twin].shape)} and "
+                f"{tuple(arrays[name].shape)}."
+            )
 
 
 def _check_shape(path, expected, stored, arrays, transform, source):

@@ -46,17 +46,8 @@ _EXTRAS = frozenset(
     {
         "bert.embeddings.position_ids",
         "bert.embeddings.token_type_ids",
-        "cls.predictions.bias",
         "cls.predictions.decoder.weight",
         "cls.predictions.decoder.bias",
-        "cls.predictions.transform.dense.weight",
-        "cls.predictions.transform.dense.bias",
-        "cls.predictions.transform.LayerNorm.weight",
-        "cls.predictions.transform.LayerNorm.bias",
-        "cls.seq_relationship.weight",
-        "cls.seq_relationship.bias",
-        "qa_outputs.weight",
-        "qa_outputs.bias",
     }
 )
 # Of what is no safetensors file.
@@ -67,6 +58,12 @@ _READERS = {
 }
 # What `config.json` says of a model without a head.
 BARE_ENCODER: Mapping[str, Any] = {"architectures": ["BertModel"]}
+# Tensors that are the same as another one: the decoder is the embedding, its bias once
+# the layer's and once the head's.
+_TWINS = {
+    "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+}
 # The names that layer normalisation had before torch had one.
 _LEGACY = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
@@ -314,7 +311,9 @@ def _full_name(stored: str) -> str:
     return full if known else name
 
 
-HUGGING_FACE = Format("hugging_face", "config.json", _EXTRAS.__contains__, _full_name)
+HUGGING_FACE = Format(
+    "hugging_face", "config.json", _EXTRAS.__contains__, _full_name, _TWINS
+)
 
 # Tensors with transformers' names, with or without the prefix "bert.".
 load_into = functools.partial(assigning.load_into, format=HUGGING_FACE)

@@ -23,20 +23,6 @@ from kbert.tokenization.wordpiece import BertTokenizer
 
 PREFIX = "bert_model.ckpt"
 
-# Variables of the heads of run_pretraining.py and run_squad.py.
-_OTHER_HEADS = frozenset(
-    {
-        "cls/predictions/transform/dense/kernel",
-        "cls/predictions/transform/dense/bias",
-        "cls/predictions/transform/LayerNorm/gamma",
-        "cls/predictions/transform/LayerNorm/beta",
-        "cls/predictions/output_bias",
-        "cls/seq_relationship/output_weights",
-        "cls/seq_relationship/output_bias",
-        "cls/squad/output_weights",
-        "cls/squad/output_bias",
-    }
-)
 _STEP = "global_step"
 _SLOTS = ("/adam_m", "/adam_v")  # of AdamWeightDecayOptimizer in optimization.py
 # What tf-models keeps beside an encoder: counters, optimizers, flags, other heads.
@@ -116,6 +102,7 @@ def write_checkpoint(
     variables: Mapping[str, Any],
     config: BertConfig,
     tokenizer: BertTokenizer,
+    head: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Writes a folder that google-research/bert restores, whole or not at all.
 
@@ -128,6 +115,8 @@ def write_checkpoint(
         variables: the model's variables by kbert's path: numpy arrays.
         config: the model's.
         tokenizer: the model's.
+        head: activation and layer_norm_epsilon of a head of masked tokens, where these
+            are not the configuration's.
 
     Returns:
         What Google's code does otherwise, a sentence each.
@@ -139,6 +128,12 @@ def write_checkpoint(
     """
     tf = _tensorflow()
     content = google_release.from_transformers(config.to_hugging_face())
+    if head:
+        raise ValueError(
+            "Google's code computes the head of masked tokens as the encoder: with "
+            f"activation={config.activation!r} and an epsilon of "
+            f"{config.layer_norm_epsilon}. Received: a head with {dict(head)}."
+        )
     arrays = assigning.dump(variables, GOOGLE)
     check_no_other_model(folder, "A checkpoint of Google's")
     files = {
@@ -192,13 +187,12 @@ def _differences(
 
 def _is_extra(name: str) -> bool:
     """Returns whether a variable is known, and no weight of the models of kbert."""
-    if name == _STEP or name in _OTHER_HEADS or _OF_OBJECTS.match(name):
+    if name == _STEP or _OF_OBJECTS.match(name):
         return True
     for slot in _SLOTS:
         if name.endswith(slot):
             of = name.removesuffix(slot)
-            in_table = names.translate(of, "google", "kbert") is not None
-            return in_table or of in _OTHER_HEADS
+            return names.translate(of, "google", "kbert") is not None
     return False
 
 

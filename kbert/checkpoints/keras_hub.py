@@ -13,7 +13,7 @@ import numpy as np
 
 from kbert import keras_hub_folder
 from kbert.bundles.objects import joined_heads
-from kbert.checkpoints import assigning, hdf5
+from kbert.checkpoints import assigning, hdf5, names
 from kbert.checkpoints.assigning import Format, Weights
 from kbert.checkpoints.stored import StoredArray
 from kbert.config import BertConfig
@@ -31,7 +31,7 @@ _FIRST_LAYER = re.compile("(?<=/)transformer_encoder(?=/)")
 # Attention's weights lie there with an axis of heads: (H, N, D), (N, D), (N, D, H).
 _HEADS = re.compile("_self_attention_layer/(query|key|value|output)_dense/vars/[01]$")
 _VERSION = "0.32.0"  # whose layout is written
-# Of the Adam that a BertTextClassifier is compiled with: steps and learning rate.
+# Of the Adam that KerasHub compiles its tasks with: steps and learning rate.
 _FRESH_OPTIMIZER = {
     "task/optimizer/vars/0": np.array(0, "int32"),
     "task/optimizer/vars/1": np.array(5e-5, "float32"),
@@ -89,7 +89,7 @@ def _full_name(stored: str) -> str:
 
 def _is_extra(name: str) -> bool:
     """Returns whether a dataset is known, and no weight of a model of kbert."""
-    return name.startswith(("task/optimizer/", "task/layers/masked_lm_head/"))
+    return name.startswith("task/optimizer/")
 
 
 def write_folder(
@@ -97,25 +97,33 @@ def write_folder(
     variables: Mapping[str, Any],
     config: BertConfig,
     tokenizer: BertTokenizer,
+    head: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Writes a folder that KerasHub's `from_preset` loads, whole or not at all.
 
-    A classifier's head, where `variables` has one, makes it a BertTextClassifier.
+    A classifier's head, where `variables` has one, makes it a BertTextClassifier, one
+    of masked tokens a BertMaskedLM.
 
     Args:
         folder: where to; parents are made.
         variables: the model's variables by kbert's path: numpy arrays.
         config: the model's.
         tokenizer: the model's.
+        head: activation and layer_norm_epsilon of a head of masked tokens, where these
+            are not the configuration's.
 
     Returns:
         What KerasHub does otherwise, a sentence each.
 
     Raises:
         ValueError: if KerasHub would compute something else, a variable has no row in
-            the table, or the folder holds another preset.
+            the table, KerasHub has no task with the head, or the folder holds another
+            preset.
     """
+    variables, told = _fitted(variables, config)
     arguments = keras_hub_folder.from_transformers(config.to_hugging_face())
+    if "mlm/bias" in variables:
+        _check_masked_head(head, config)
     check_no_other_model(folder, "A preset of KerasHub's")
     arrays = {
         name.replace("transformer_encoder_0/", "transformer_encoder/"): (
@@ -127,9 +135,8 @@ def write_folder(
     files[keras_hub_folder.CONFIG] = serialised(
         "BertBackbone", "bert_backbone", arguments
     )
-    head = variables.get("classifier/bias")
-    if head is not None:
-        files |= _task_files(files, config, len(head))
+    task_files = _task_files(files, config, variables)
+    files |= task_files
     files["metadata.json"] = {
         "keras_version": importlib.metadata.version("keras"),
         "keras_hub_version": _VERSION,
@@ -145,11 +152,54 @@ def write_folder(
         vocabulary.parent.mkdir(parents=True)
         vocabulary.write_bytes(write_vocabulary(tokenizer.get_config()["vocabulary"]))
         _write_h5(new / BACKBONE, arrays, "layers/")
-        if head is not None:
+        if task_files:
             _write_h5(new / TASK, {**arrays, **_FRESH_OPTIMIZER}, "task/")
 
     replace_folder(folder, write, lambda filename: True)
-    return _differences(config, tokenizer)
+    return [*told, *_differences(config, tokenizer)]
+
+
+def _check_masked_head(head: Mapping[str, Any] | None, config: BertConfig) -> None:
+    """Refuses a head of masked tokens that KerasHub would compute otherwise."""
+    theirs = keras_hub_folder.MASKED_LM_HEAD
+    ours = head or {
+        "activation": config.activation,
+        "layer_norm_epsilon": config.layer_norm_epsilon,
+    }
+    if ours != theirs:
+        raise ValueError(
+            f"KerasHub's head of masked tokens computes with {theirs}, whatever its "
+            f"encoder does. Received: {ours}, with which it would answer otherwise. "
+            "Build the model with head_activation='gelu', head_epsilon=1e-5 and train "
+            "it a little, or write the encoder alone."
+        )
+
+
+def _fitted(variables: Mapping[str, Any], config: BertConfig) -> tuple[dict, list[str]]:
+    """Returns what KerasHub has a place for, with the pooler that it wants, and why."""
+    told, fitted = [], dict(variables)
+    nameless = {path: names.head_of(path) for path in fitted if _has_no_name(path)}
+    if nameless and "mlm/bias" not in fitted:
+        raise ValueError(
+            "KerasHub has no task with this head. Received: weights of "
+            f"{sorted(map(str, {*nameless.values()}))}. Write the encoder alone."
+        )
+    for path in nameless:
+        del fitted[path]
+    if nameless:
+        told.append(f"KerasHub has no head of next sentences: dropped {list(nameless)}")
+    if "pooler/dense/kernel" not in fitted:
+        width = config.hidden_dim
+        fitted["pooler/dense/kernel"] = np.zeros((width, width), np.float32)
+        fitted["pooler/dense/bias"] = np.zeros(width, np.float32)
+        told.append("KerasHub wants a pooler, which this model lacks: zeros are there")
+    return fitted, told
+
+
+def _has_no_name(path: str) -> bool:
+    """Returns whether a variable is of a head that KerasHub has not."""
+    translated = names.translate(path, "kbert", "keras_hub")
+    return translated is None and names.head_of(path) is not None
 
 
 def _write_h5(path: Path, arrays: Mapping[str, np.ndarray], prefix: str) -> None:
@@ -185,31 +235,42 @@ def _tokenizer_files(tokenizer: BertTokenizer) -> dict[str, dict]:
     return {keras_hub_folder.TOKENIZER: described}
 
 
-def _task_files(files: dict, config: BertConfig, num_classes: int) -> dict[str, dict]:
-    """Returns the files that make a folder a BertTextClassifier's."""
+def _task_files(files: dict, config: BertConfig, variables: Mapping) -> dict[str, dict]:
+    """Returns the files that make a folder a task's: {} without a head."""
+    if "classifier/bias" in variables:
+        name, module = "BertTextClassifier", "bert_text_classifier"
+        own = {
+            "num_classes": len(variables["classifier/bias"]),
+            "activation": "linear",
+            "dropout": config.head_dropout,
+        }
+        options: dict = {}
+    elif "mlm/bias" in variables:
+        name, module, own = "BertMaskedLM", "bert_masked_lm", {}
+        # Google's 20 of 128.
+        most = max(1, round(config.max_sequence_length * 20 / 128))
+        options = {
+            "mask_selection_rate": 0.15,
+            "mask_selection_length": most,
+            "mask_token_rate": 0.8,
+            "random_token_rate": 0.1,
+        }
+    else:
+        return {}
     preprocessor = serialised(
-        "BertTextClassifierPreprocessor",
-        "bert_text_classifier_preprocessor",
+        f"{name}Preprocessor",
+        f"{module}_preprocessor",
         {
-            "name": "bert_text_classifier_preprocessor",
+            "name": f"{module}_preprocessor",
             "tokenizer": files[keras_hub_folder.TOKENIZER],
             "config_file": "preprocessor.json",
             "sequence_length": config.max_sequence_length,
             "truncate": "round_robin",
+            **options,
         },
     )
-    task = serialised(
-        "BertTextClassifier",
-        "bert_text_classifier",
-        {
-            "backbone": files[keras_hub_folder.CONFIG],
-            "preprocessor": preprocessor,
-            "name": "bert_text_classifier",
-            "num_classes": num_classes,
-            "activation": "linear",
-            "dropout": config.head_dropout,
-        },
-    )
+    parts = {"backbone": files[keras_hub_folder.CONFIG], "preprocessor": preprocessor}
+    task = serialised(name, module, {**parts, "name": module, **own})
     return {"preprocessor.json": preprocessor, keras_hub_folder.TASK: task}
 
 

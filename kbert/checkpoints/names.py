@@ -28,14 +28,15 @@ class Row(NamedTuple):
             bare `BertModel` leaves out the prefix "bert.".
         google: the variable of google-research/bert's `modeling.py` and scripts.
         keras_hub: the dataset in the HDF5 file of a KerasHub preset, with a number at
-            the first layer too, and with "task/" in front for `task.weights.h5`.
+            the first layer too, and with "task/" in front for `task.weights.h5`; None
+            where KerasHub has no such head.
         transforms: of the formats in which the array lies otherwise than in kbert.
     """
 
     kbert: str
     hugging_face: str
     google: str
-    keras_hub: str
+    keras_hub: str | None
     transforms: Mapping[str, str] = SAME
 
     def transform(self, column: str) -> str:
@@ -119,7 +120,19 @@ ENCODER_LAYER = (
     ),
 )
 POOLER = ((DENSE, "dense", "dense", "dense", "dense"),)
+MASKED_LM = (
+    (DENSE, "/dense", ".transform.dense", "/transform/dense", "/_intermediate_dense"),
+    (
+        NORM,
+        *("/norm", ".transform.LayerNorm"),
+        *("/transform/LayerNorm", "/_intermediate_layer_norm"),
+    ),
+    ((Row("/bias", ".bias", "/output_bias", "/vars/0"),), "", "", "", ""),
+)
+NEXT_SENTENCE = ((LOGITS, "nsp", "cls.seq_relationship", "cls/seq_relationship/", ""),)
+# In transformers the heads of taggers and of multiple choice are called the same.
 CLASSIFIER = ((LOGITS, "classifier", "classifier", "", "task/layers/dense"),)
+SPANS = ((LOGITS, "spans", "qa_outputs", "cls/squad/", ""),)
 
 
 def _rows(prefixes: tuple[str, ...], layers: tuple) -> list[Row]:
@@ -149,11 +162,24 @@ ENCODER = (
 HEADS = (
     *_rows(("pooler/", "bert.pooler.", "bert/pooler/", "layers/"), POOLER),
     *_rows(("", "", "", ""), CLASSIFIER),
+    *_rows(
+        ("mlm", "cls.predictions", "cls/predictions", "task/layers/masked_lm_head"),
+        MASKED_LM,
+    ),
+    *(
+        row._replace(keras_hub=None)
+        for row in _rows(("", "", "", ""), (*NEXT_SENTENCE, *SPANS))
+    ),
 )
 TABLE = (*ENCODER, *HEADS)
 COLUMNS = Row._fields[:-1]
 
-_INDEX = {column: {getattr(row, column): row for row in TABLE} for column in COLUMNS}
+_INDEX = {
+    column: {
+        getattr(row, column): row for row in TABLE if getattr(row, column) is not None
+    }
+    for column in COLUMNS
+}
 _LAYER_NUMBER = re.compile(r"(?<=[._])\d+(?=[./])")
 
 
@@ -167,7 +193,7 @@ def translate(name: str, source: str, target: str) -> tuple[str, str] | None:
 
     Returns:
         The name in the format `target` and the transform; None for a name that is
-        not in the table.
+        not in the table, or that `target` has no name for.
 
     Example:
     >>> translate("encoder_layer_3/output/kernel", "kbert", "hugging_face")
@@ -180,6 +206,8 @@ def translate(name: str, source: str, target: str) -> tuple[str, str] | None:
     if row is None:
         return None
     translated = getattr(row, target)
+    if translated is None:
+        return None
     if number:
         translated = translated.replace("{i}", number.group())
     return translated, row.transform(target if source == "kbert" else source)

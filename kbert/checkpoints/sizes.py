@@ -16,7 +16,7 @@ def expected_shapes(
     Args:
         config: of its encoder.
         heads: what it has beside the encoder.
-        classes: C of a classifier's head.
+        classes: C of the head of a classifier, of texts or of tokens.
 
     Example:
     >>> shapes = expected_shapes(BertConfig(num_layers=1))
@@ -33,6 +33,11 @@ def expected_shapes(
         "{i}/output/kernel": (inner, hidden),
         "classifier/kernel": (hidden, classes),
         "classifier/bias": (classes,),
+        "mlm/bias": (config.vocabulary_size,),
+        "nsp/kernel": (hidden, 2),
+        "nsp/bias": (2,),
+        "spans/kernel": (hidden, 2),
+        "spans/bias": (2,),
     }
     shapes = {}
     for row in names.TABLE:

@@ -12,7 +12,13 @@ from kbert.checkpoints import names, sizes
 from kbert.checkpoints.assigning import Weights
 from kbert.config import BertConfig
 from kbert.presets import Preset
+from kbert.tasks import saving
 from kbert.tasks.classifier import BertClassifier, saved_head
+from kbert.tasks.masked_lm import BertMaskedLM
+from kbert.tasks.multiple_choice import BertMultipleChoice
+from kbert.tasks.pretrainer import BertPretrainer
+from kbert.tasks.question_answerer import BertQuestionAnswerer
+from kbert.tasks.token_classifier import BertTokenClassifier
 
 
 class Task(NamedTuple):
@@ -21,7 +27,8 @@ class Task(NamedTuple):
     Args:
         kind: the class.
         heads: the heads in `checkpoints/names.py` that it needs.
-        width: C of its head, from the content of a `config.json`.
+        width: C of its head, from the content of a `config.json`; None if it is not
+            said there.
         arguments: those of `from_preset`, from the C of a file without a `config.json`.
         run: returns an array of the model's answers to a backbone's inputs.
     """
@@ -41,20 +48,73 @@ def _classes(config: Mapping) -> int | None:
     return len(saved["labels"] or ("the number",))
 
 
+def _tags(config: Mapping) -> int | None:
+    """Returns C of a token classifier's head."""
+    labels = saving.saved_labels(config, "BertForTokenClassification")
+    return None if labels is None else len(labels)
+
+
+def _one(config: Mapping) -> int:
+    """Returns the width of a head that scores, or whose shapes the encoder says."""
+    return 1
+
+
 def _for_classes(width: int) -> dict[str, Any]:
     """Returns the arguments of a classifier of which nothing but C is known."""
     return {"problem": "regression"} if width == 1 else {"num_classes": width}
 
 
+def _nothing(width: int) -> dict[str, Any]:
+    """Returns the arguments of a task that needs none."""
+    return {}
+
+
 def _logits(model, inputs: Mapping) -> np.ndarray:
-    """Returns the logits of a task whose inputs are a backbone's."""
-    return keras.ops.convert_to_numpy(model(inputs))
+    """Returns the logits for the inputs of a backbone; several outputs end to end."""
+    outputs = keras.tree.flatten(model(inputs))
+    arrays = [keras.ops.convert_to_numpy(output) for output in outputs]
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.concatenate([array.reshape(-1) for array in arrays])
 
 
-# transformers' architecture: the task with that head. One line adds a task.
+def _of_tags(model, inputs: Mapping) -> np.ndarray:
+    """Returns the logits of the tokens; what stands at padding, nobody reads."""
+    return _logits(model, inputs)[inputs["padding_mask"] > 0]
+
+
+def _of_masked(model, inputs: Mapping) -> np.ndarray:
+    """Returns the logits where the first tokens of all rows count as masked."""
+    rows, width = inputs["token_ids"].shape
+    return _logits(
+        model, {**inputs, "mask_positions": np.arange(rows, dtype="int32") * width}
+    )
+
+
+def _of_choices(model, inputs: Mapping) -> np.ndarray:
+    """Returns the logits where every row is the one choice of its prompt."""
+    choice_mask = np.ones((len(inputs["token_ids"]), 1), "int32")
+    return _logits(model, {**inputs, "choice_mask": choice_mask})
+
+
+# transformers' architecture: the task with that head. One line adds a task. Where only
+# the tensors tell, the first whose heads are all there.
 TASKS = {
+    "BertForPreTraining": Task(
+        BertPretrainer, ("mlm", "nsp"), _one, _nothing, _of_masked
+    ),
+    "BertForMaskedLM": Task(BertMaskedLM, ("mlm",), _one, _nothing, _of_masked),
+    "BertForQuestionAnswering": Task(
+        BertQuestionAnswerer, ("spans",), _one, _nothing, _logits
+    ),
     "BertForSequenceClassification": Task(
         BertClassifier, ("classifier",), _classes, _for_classes, _logits
+    ),
+    "BertForTokenClassification": Task(
+        BertTokenClassifier, ("classifier",), _tags, _for_classes, _of_tags
+    ),
+    "BertForMultipleChoice": Task(
+        BertMultipleChoice, ("classifier",), _one, _nothing, _of_choices
     ),
 }
 TASK_CLASSES = tuple({task.kind: None for task in TASKS.values()})
@@ -89,8 +149,9 @@ def claimed(config: Mapping, architecture: BertConfig, weights: Weights) -> Clai
         if task := TASKS.get(name):
             told = task.width(config)
             width = told or _width_in(weights, task.heads)
+            pooler = ("pooler",) if task.kind.uses_pooler else ()
             shapes = sizes.expected_shapes(
-                architecture, ("pooler", *task.heads), width or 1
+                architecture, (*pooler, *task.heads), width or 1
             )
             return Claim(
                 task.kind, name, {} if told else task.arguments(width or 1), shapes

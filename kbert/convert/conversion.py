@@ -202,9 +202,9 @@ def outputs_of(side, model, inputs, report: LoadReport) -> dict[str, np.ndarray]
     }
     # What stands at padding, nobody reads.
     found["sequence_output"] = found["sequence_output"][inputs["padding_mask"] > 0]
-    if report.random:
+    if report.random or (task and not model.uses_pooler):
         del found["pooled_output"]
-    elif task:
+    if task and not report.random:
         run = classes.TASKS[side.claim.architecture].run
         found["answers"] = run(model, inputs)
     return found
@@ -228,11 +228,14 @@ def _write(
     if format == "huggingface":
         saving.save_task(model, target)
         return [], []
-    config = model.backbone.config
-    told = WRITERS[format](target, saving.merged_weights(model), config, tokenizer)
+    weights, config = saving.merged_weights(model), model.backbone.config
+    settings = dict(model.preset_metadata())
+    told = WRITERS[format](
+        target, weights, config, tokenizer, head=settings.pop("head", None)
+    )
     head = model.hugging_face_head()
-    lost = ("problem_type", "id2label")
-    return told, [f"{key}={head[key]!r}" for key in lost if key in head]
+    lost = {key: head[key] for key in ("problem_type", "id2label") if key in head}
+    return told, [f"{key}={value!r}" for key, value in {**lost, **settings}.items()]
 
 
 def _mapped(report, again, shapes) -> Iterator[Mapped]:

@@ -56,7 +56,7 @@ class Inspection:
         others: the tensors under "other".
         dtypes: those of the weights, as numpy calls them.
         tokenizer: the arguments of `BertTokenizer`, for its vocabulary the size.
-        labels: of a classifier, in the order of the logits.
+        labels: of a classifier, of texts or of tokens, in the order of the logits.
         problem: of a classifier.
         files: everything that lies in the folder.
         metadata: the content of `kbert.json`, without digests.
@@ -134,6 +134,7 @@ def _facts(spec, allow_pickle: bool) -> dict[str, Any]:
     if architecture and weights:
         claim = _or_none(lambda: classes.claimed(config, architecture, weights))
     head = (architecture and saved_head(config)) or {}
+    tags = architecture and saving.saved_labels(config, "BertForTokenClassification")
     loads = {
         "BertTokenizer": _refusal(lambda: BertTokenizer.from_files(preset)),
         "BertBackbone": _refusal(lambda: _load_backbone(preset)),
@@ -149,7 +150,7 @@ def _facts(spec, allow_pickle: bool) -> dict[str, Any]:
         "architecture": architecture,
         **_weights_facts(weights),
         "tokenizer": _or_none(lambda: _tokenizer_facts(preset)) or {},
-        "labels": tuple(head.get("labels") or ()),
+        "labels": tuple(head.get("labels") or tags or ()),
         "problem": head.get("problem"),
         "files": tuple(_files(preset, metadata.get("files", {}))),
         "metadata": _or_none(lambda: classes.without_digests(preset)) or {},

@@ -113,6 +113,7 @@ def weights(format: str, names: Collection[str], allow_pickle: bool) -> list[lis
     >>> weights("hugging_face", ["tf_model.h5", "pytorch_model.bin"], False)
     [['tf_model.h5']]
     """
+    groups: list[list[str]]
     if format == "google":
         groups = [checkpoint(names)]
     elif format == "keras_hub":

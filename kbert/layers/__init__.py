@@ -3,7 +3,7 @@
 from kbert.layers.attention import BertSelfAttention
 from kbert.layers.embeddings import BertEmbeddings
 from kbert.layers.encoder import BertEncoderLayer
-from kbert.layers.heads import BertPooler
+from kbert.layers.heads import BertPooler, ChoiceLogits, MaskedLMHead, SpanHead
 from kbert.layers.projection import BertProjection
 from kbert.preprocessing.sentence_pair_packer import SentencePairPacker
 
@@ -13,5 +13,8 @@ __all__ = [
     "BertPooler",
     "BertProjection",
     "BertSelfAttention",
+    "ChoiceLogits",
+    "MaskedLMHead",
     "SentencePairPacker",
+    "SpanHead",
 ]

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from kbert.layers._backend import gelu
+from kbert.layers.activation import activate
 from kbert.layers.attention import BertSelfAttention, flattened
 from kbert.layers.dropout import dropped
 from kbert.layers.heads import at_first
@@ -172,18 +172,3 @@ class BertEncoderLayer(keras.layers.Layer):
             "initializer_range": self.initializer_range,
             "remat": self.remat,
         }
-
-
-def activate(x, name, training=False):
-    """Applies an activation by kbert's name; "gelu" is erf, "gelu_tanh" Google's.
-
-    Args:
-        x: float tensor.
-        name: one of `kbert.config.ACTIVATIONS`.
-        training: whether gradients are wanted.
-    """
-    if name == "gelu":
-        return gelu(x, training)
-    if name == "gelu_tanh":
-        return keras.activations.gelu(x, approximate=True)
-    return keras.activations.get(name)(x)

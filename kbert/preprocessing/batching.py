@@ -1,6 +1,7 @@
 """Batches of texts, as a `PyDataset` for Keras."""
 
 import random
+from collections.abc import Callable
 
 import keras
 import numpy as np
@@ -14,7 +15,7 @@ from kbert.preprocessing.layouts import (
     choose_widths,
 )
 from kbert.preprocessing.packing import EncodedTexts
-from kbert.preprocessing.rows import lay
+from kbert.preprocessing.rows import PositionValues, collect, lay, lay_values
 
 
 class TextBatches(keras.utils.PyDataset):
@@ -24,8 +25,9 @@ class TextBatches(keras.utils.PyDataset):
 
     Args:
         encoded: N texts.
-        y: targets, an array `(N, …)` or a structure of such; None for none.
-        sample_weight: array `(N,)`, or None.
+        y: targets, an array `(N, …)`, `PositionValues`, or a structure of such; None
+            for none.
+        sample_weight: array `(N,)`, `PositionValues`, or None.
         batch_size: texts a batch; the one batch with what is left over has fewer.
         order: "shuffled" for a new order each epoch, which depends on `seed` and the
             number of the epoch alone; "given"; "free" for what costs least; "alike"
@@ -35,6 +37,7 @@ class TextBatches(keras.utils.PyDataset):
         seed: integer; None to draw one from Python's `random`, which
             `keras.utils.set_random_seed` seeds.
         pad_id: id that fills a row.
+        lay: function that makes the inputs of a batch, as `rows.lay`.
         **kwargs: `workers`, `use_multiprocessing`, `max_queue_size` of `PyDataset`.
 
     Attributes:
@@ -58,6 +61,7 @@ class TextBatches(keras.utils.PyDataset):
         layout: SingleRows | PackedRows | None = None,
         seed: int | None = None,
         pad_id: int = 0,
+        lay: Callable = lay,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -66,15 +70,14 @@ class TextBatches(keras.utils.PyDataset):
             longest = int(encoded.lengths.max())
             layout = SingleRows(choose_widths(encoded.lengths, longest))
         self.encoded = encoded
-        self.y = None if y is None else keras.tree.map_structure(np.asarray, y)
-        self.sample_weight = (
-            None if sample_weight is None else np.asarray(sample_weight)
-        )
+        self.y = None if y is None else keras.tree.map_structure(_values, y)
+        self.sample_weight = None if sample_weight is None else _values(sample_weight)
         self.batch_size = batch_size
         self.order = order
         self.layout = layout
         self.seed = random.randrange(2**31) if seed is None else seed
         self.pad_id = pad_id
+        self._lay = lay
         self._started = self._finished = False
         self.epoch = 0
 
@@ -106,13 +109,17 @@ class TextBatches(keras.utils.PyDataset):
         """Share of the rows' positions that hold a token, in this epoch."""
         placements = [placement for _, placement in self._batches]
         positions = sum(placed.num_rows * placed.width for placed in placements)
-        return int(self.encoded.row_splits[-1]) / positions
+        return self.encoded.num_tokens / positions
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
         """The `(rows, width)` that batches of this epoch have."""
         found = {(placed.num_rows, placed.width) for _, placed in self._batches}
         return sorted(found)
+
+    def planned(self, index: int) -> Planned:
+        """Returns which texts batch `index` of this epoch has, and where they lie."""
+        return self._batches[index]
 
     def restore(self, outputs: np.ndarray) -> np.ndarray:
         """Brings what `predict` returned into the order of the texts.
@@ -126,6 +133,17 @@ class TextBatches(keras.utils.PyDataset):
         restored = np.empty((len(self.encoded), *outputs.shape[1:]), outputs.dtype)
         restored[self.order_of_texts] = outputs  # a repeated text has one result
         return restored
+
+    def collect(self, outputs: np.ndarray) -> np.ndarray:
+        """Brings what `predict` returned for every position to the tokens.
+
+        Args:
+            outputs: `(rows, width, …)`, in the order of this epoch.
+
+        Returns:
+            Array `(total, …)`, one text after another.
+        """
+        return collect(outputs, self.encoded.row_splits, self._batches)
 
     def on_epoch_begin(self):
         """Makes a new order, if the last one was used up.
@@ -145,17 +163,25 @@ class TextBatches(keras.utils.PyDataset):
         texts, placement = self._batches[index]
         if self._started and index == len(self) - 1:
             self._finished = True
-        inputs = lay(self.encoded, texts, placement, self.pad_id)
+        inputs = self._lay(self.encoded, texts, placement, self.pad_id)
         if isinstance(self.layout, SingleRows):
             # The first of every row. A distribution strategy would give the second
             # half of them to the replica that has the second half of the rows.
             del inputs["first_positions"]
+
+        def laid(values):
+            return lay_values(values, texts, placement)
+
         batch: list = [inputs]
         if self.y is not None:
-            batch.append(keras.tree.map_structure(lambda array: array[texts], self.y))
+            batch.append(keras.tree.map_structure(laid, self.y))
         if self.sample_weight is not None:
-            batch.append(self.sample_weight[texts])
+            batch.append(laid(self.sample_weight))
         return tuple(batch)
+
+
+def _values(values):
+    return values if isinstance(values, PositionValues) else np.asarray(values)
 
 
 def _check(encoded, y, sample_weight, batch_size, order):

@@ -58,7 +58,7 @@ def pack_graph(
         second = tf.cast(second, tf.int32)
         with tf.control_dependencies([_same_number(first, second)]):
             second_ids = tf.identity(second.flat_values)
-        second_lengths, second_starts = _rows(second)
+            second_lengths, second_starts = _rows(second)
     pool = tf.concat([first.flat_values, second_ids, [cls_id, sep_id, pad_id]], axis=0)
     spans = Spans(
         first_lengths,

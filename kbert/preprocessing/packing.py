@@ -133,6 +133,16 @@ class EncodedTexts:
         """Tokens of every text, [CLS] and [SEP] included: int64 `(N,)`."""
         return np.diff(self.row_splits)
 
+    @property
+    def num_tokens(self) -> int:
+        """The tokens of all texts."""
+        return int(self.row_splits[-1])
+
+    @property
+    def num_texts(self) -> int:
+        """N, of which `num_truncated` is a part."""
+        return len(self)
+
     def select(self, indices) -> "EncodedTexts":
         """Returns the texts at `indices`, in that order.
 

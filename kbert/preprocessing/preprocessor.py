@@ -1,10 +1,14 @@
 """From raw text to `token_ids`, `segment_ids` and `padding_mask`."""
 
+import functools
+from collections.abc import Callable
+
 import keras
 import numpy as np
 
 from kbert.config import BertConfig
 from kbert.preprocessing.graph_packing import TextGraph, as_tensors, is_symbolic
+from kbert.preprocessing.masking import check_blanks, ids_with_blanks
 from kbert.preprocessing.packing import (
     EncodedTexts,
     check_long_text,
@@ -113,15 +117,32 @@ class BertPreprocessor(keras.layers.Layer):
         Raises:
             TypeError, ValueError: as in a call.
         """
-        return self._encode(read_raw(x))
+        return self._encode(read_raw(x), self.tokenizer)
 
-    def _encode(self, texts: RawTexts) -> EncodedTexts:
+    def encode_blanks(self, x) -> EncodedTexts:
+        """Does the same for texts in which "[MASK]" marks what is to be filled in.
+
+        Args:
+            x: as in a call.
+
+        Raises:
+            TypeError, ValueError: as in a call; also if a text has no [MASK], or one
+                that lies behind the tokens that fit.
+        """
+        texts = read_raw(x)
+        encoded = self._encode(
+            texts, functools.partial(ids_with_blanks, self.tokenizer)
+        )
+        check_blanks(texts, encoded, self.tokenizer)
+        return encoded
+
+    def _encode(self, texts: RawTexts, tokenize: Callable) -> EncodedTexts:
         parts = []
         for at in range(0, len(texts.first), _CHUNK):
             second = None
             if texts.second is not None:
-                second = self.tokenizer(texts.second[at : at + _CHUNK])
-            first = self.tokenizer(texts.first[at : at + _CHUNK])
+                second = tokenize(texts.second[at : at + _CHUNK])
+            first = tokenize(texts.first[at : at + _CHUNK])
             parts.append(pack(first, second, **self._rule()))
         return EncodedTexts.concatenate(parts)
 
@@ -152,7 +173,7 @@ class BertPreprocessor(keras.layers.Layer):
         if from_tensorflow and any(map(is_symbolic, parts)):
             return self.call(x)
         texts = read_raw(x)
-        encoded = self._encode(texts)
+        encoded = self._encode(texts, self.tokenizer)
         width = self.sequence_length or int(encoded.lengths.max())
         count = len(encoded)
         placement = one_a_row(count, width)

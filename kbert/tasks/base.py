@@ -5,9 +5,9 @@ from typing import Any
 
 import keras
 
-from kbert.backbone import freeze, frozen_paths
+from kbert.backbone import frozen_paths
 from kbert.preprocessing.layouts import check_rows
-from kbert.tasks import compiling, feeding, fitting, lora, saving
+from kbert.tasks import compiling, feeding, fitting, growing, lora, saving
 from kbert.tasks.compiling import is_auto
 from kbert.training.optimizer import AdamW
 
@@ -23,7 +23,16 @@ class BertTask(keras.Model):
     The abstract class: a subclass builds the functional model, passes it to
     `__init__`, compiles, and defines the methods down to `serving_outputs`. (Keras
     makes instances of every base of a functional model, so `abc` cannot be used.)
+
+    Attributes:
+        optional_inputs: keys of a call's dictionary that may be absent.
+        uses_pooler: whether the backbone's pooler is part of the task.
+        is_served: whether `export` can write the task.
     """
+
+    optional_inputs = ("first_positions",)
+    uses_pooler = True
+    is_served = False
 
     def encode_targets(self, y, count, *, training):
         """Returns the targets `y` of `count` texts as the array that the loss takes."""
@@ -53,6 +62,18 @@ class BertTask(keras.Model):
         """Returns the exported model's {name: tensor}, on the TensorFlow backend."""
         raise _abstract(self)
 
+    def preset_metadata(self):
+        """Returns what `kbert.json` says of the task beside its name."""
+        return {}
+
+    def read(self, x, y, sample_weight, *, training, targets=True):
+        """Returns raw input or ready arrays as one of `tasks.feeds`; see `feeding`."""
+        return feeding.read(self, x, y, sample_weight, training, targets)
+
+    def weigh_classes(self, data, class_weight):
+        """Returns the data, and what Keras takes as `class_weight` beside them."""
+        return data, self.class_indices(class_weight)
+
     def __init__(self, inputs, outputs, backbone, preprocessor, **kwargs):
         """Makes the functional model, then attaches its parts."""
         if preprocessor is not None:
@@ -60,24 +81,20 @@ class BertTask(keras.Model):
         super().__init__(inputs, outputs, **kwargs)
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.lora_rank = None
-        self.provenance = {}
+        self.lora_rank, self.provenance = None, {}
 
     def __call__(self, inputs, *args, **kwargs):
-        """Runs the model on a dictionary of arrays or tensors.
-
-        `first_positions` (each text's [CLS]) may be absent: one text a row.
-        """
+        """Runs the model on a dictionary; `first_positions` may be absent in it."""
         return super().__call__(feeding.called_with(self, inputs), *args, **kwargs)
 
     def call(self, inputs, training=None, mask=None):
         """Runs the functional model; see `__call__`."""
-        inputs = feeding.called_with(self, inputs)
-        return super().call(inputs, training=training, mask=mask)
+        return super().call(feeding.called_with(self, inputs), training, mask)
 
     def compute_output_spec(self, inputs, training=None, mask=None):
         """Returns the symbolic output, for a model that contains this one."""
-        return super().compute_output_spec(feeding.symbols(inputs), training, mask)
+        inputs = feeding.symbols(self, inputs)
+        return super().compute_output_spec(inputs, training, mask)
 
     # Training, evaluation, prediction ------------------------------------------------
 
@@ -100,7 +117,7 @@ class BertTask(keras.Model):
                 in a list its accuracy.
             learning_rate: peak of the automatic schedule; the paper takes the best
                 of 5e-5, 4e-5, 3e-5 and 2e-5.
-            rows: "packed" to lay several texts a row, which computes the same without
+            rows: "packed" for several texts a row, which computes the same without
                 padding; "single" for one; "auto" for what costs less.
             **kwargs: the rest of `keras.Model.compile`.
 
@@ -126,13 +143,7 @@ class BertTask(keras.Model):
 
     def compile_from_config(self, config):
         """Compiles as `get_compile_config` described."""
-        config = keras.saving.deserialize_keras_object(config)
-        kept = config.pop("automatic")
-        self.compile(**config, learning_rate=kept["learning_rate"], rows=kept["rows"])
-        kept["arguments"] = self.choices.arguments
-        self.choices = compiling.Choices(**kept)
-        if self.optimizer is not None:
-            self.optimizer.build(self.trainable_variables)
+        compiling.compile_from_config(self, config)
 
     def fit(
         self,
@@ -169,10 +180,10 @@ class BertTask(keras.Model):
             shuffle: a new order in each epoch; batches are of similar length.
             class_weight: {class index or label: weight}.
             sample_weight: one weight a text.
-            initial_epoch: as in Keras.
             steps_per_epoch: as in Keras; needed for a dataset of unknown length.
             validation_steps: the same for `validation_data`.
-            validation_batch_size: as in Keras.
+            initial_epoch: as in Keras.
+            validation_batch_size: the same.
             validation_freq: the same.
 
         Returns: a `keras.callbacks.History`.
@@ -184,6 +195,7 @@ class BertTask(keras.Model):
             arguments = fitting.prepare_fit(
                 self,
                 (x, y, sample_weight),
+                class_weight,
                 validation_data if validation_data is not None else validation_split,
                 batch_sizes=(batch_size, validation_batch_size),
                 steps=(steps_per_epoch, validation_steps),
@@ -196,7 +208,6 @@ class BertTask(keras.Model):
                 epochs=epochs,
                 verbose=verbose,
                 callbacks=callbacks,
-                class_weight=class_weight and self.class_indices(class_weight),
                 initial_epoch=initial_epoch,
                 validation_freq=validation_freq,
             )
@@ -238,7 +249,7 @@ class BertTask(keras.Model):
     def predict(
         self, x, batch_size=None, verbose: Any = "auto", steps=None, callbacks=None
     ):
-        """Returns the logits of every text, in order, as a float array.
+        """Returns the logits of every text, in order: floats, of two heads by name.
 
         Args:
             x: as for `fit`, without targets.
@@ -248,9 +259,7 @@ class BertTask(keras.Model):
             steps: as in Keras; it goes with a dataset.
             callbacks: as in Keras.
         """
-        data = feeding.prepare(self, x, steps=steps)
-        if steps is not None and not isinstance(data, feeding.Stream):
-            raise ValueError(f"`steps` goes with a dataset. Received: steps={steps}.")
+        data = feeding.prepare_prediction(self, x, steps)
         arguments = data.predict_arguments(batch_size)
         fitting.tell(verbose, fitting.described(arguments["x"]))
         outputs = super().predict(
@@ -265,8 +274,10 @@ class BertTask(keras.Model):
 
         The automatic optimizer has a constant learning rate here.
         """
-        x, y, sample_weight = feeding.prepare(self, x, y, sample_weight).single_batch()
-        class_weight = class_weight and self.class_indices(class_weight)
+        data = feeding.prepare(self, x, y, sample_weight)
+        if class_weight:
+            data, class_weight = self.weigh_classes(data, class_weight)
+        x, y, sample_weight = data.single_batch()
         if self.optimizer is None:
             self.compile_with(AdamW(self.choices.learning_rate))
         return super().train_on_batch(x, y, sample_weight, class_weight, return_dict)
@@ -278,26 +289,28 @@ class BertTask(keras.Model):
 
     def predict_on_batch(self, x):
         """Returns the logits of one batch of texts or arrays."""
-        return super().predict_on_batch(feeding.prepare(self, x).single_batch()[0])
+        inputs, _, _ = feeding.prepare_prediction(self, x).single_batch()
+        return super().predict_on_batch(inputs)
 
     def require_preprocessor(self):
-        """Refuses raw text where nothing could turn it into ids."""
+        """Returns the preprocessor; raises where nothing turns text into ids."""
         if self.preprocessor is None:
             raise ValueError(
                 "Text needs a preprocessor: pass kbert.BertPreprocessor(…) as "
                 f"`preprocessor`. Received: a {type(self).__name__} without one."
             )
+        return self.preprocessor
 
     def compile_with(self, optimizer):
         """Compiles as before, but with another optimizer."""
         super().compile(optimizer=optimizer, **self.choices.arguments)
 
-    # Freezing and LoRA ---------------------------------------------------------------
+    # Freezing, LoRA, a larger vocabulary ---------------------------------------------
 
     def freeze_backbone(self):
         """Leaves only the head to train."""
         self.backbone.trainable = False
-        self._compile_again()
+        compiling.compile_again(self)
 
     def enable_lora(self, rank):
         """Trains, of the backbone, only low-rank updates of query and value.
@@ -312,19 +325,19 @@ class BertTask(keras.Model):
         """
         lora.enable(self.backbone, self.lora_rank, rank)
         self.lora_rank = rank
-        self._compile_again()
+        compiling.compile_again(self)
 
-    def _compile_again(self):
-        """Makes the optimizer anew: the one there was knows the old weights."""
-        optimizer = "auto"
-        if not self.choices.own_optimizer:
-            optimizer = type(self.optimizer).from_config(self.optimizer.get_config())
-        self.compile(
-            optimizer,
-            **self.choices.arguments,
-            learning_rate=self.choices.learning_rate,
-            rows=self.choices.rows,
-        )
+    def with_added_tokens(self, tokens):
+        """Returns a copy of the task that knows more pieces; all old weights are kept.
+
+        Args:
+            tokens: words as the tokenizer normalises them, or continuations ("##ly").
+
+        Raises:
+            ValueError: if a piece is known, twice there, or could never be cut out.
+        """
+        self.require_preprocessor()
+        return growing.with_added_tokens(self, tokens)
 
     # Saving --------------------------------------------------------------------------
 
@@ -341,17 +354,7 @@ class BertTask(keras.Model):
     @classmethod
     def from_config(cls, config, custom_objects=None):
         """Builds the task that `get_config` described, LoRA and frozen parts too."""
-        config = dict(config)
-        lora_rank, frozen = config.pop("lora_rank"), config.pop("frozen")
-        for part in ("backbone", "preprocessor"):
-            config[part] = keras.saving.deserialize_keras_object(
-                config[part], custom_objects=custom_objects
-            )
-        task = cls(**config)
-        if lora_rank is not None:
-            task.enable_lora(lora_rank)
-        freeze(task, frozen)
-        return task
+        return saving.task_from_config(cls, config, custom_objects)
 
     def save_to_preset(self, folder):
         """Writes a preset folder, which is a Hugging Face checkpoint folder as well.
@@ -372,11 +375,7 @@ class BertTask(keras.Model):
         return saving.push_task(self, repository, private, licence)
 
     def export(
-        self,
-        filepath,
-        format="tf_saved_model",
-        verbose=None,
-        input_signature=None,
+        self, filepath, format="tf_saved_model", verbose=None, input_signature=None
     ):
         """Writes a SavedModel: text in, the person's answer out.
 
@@ -388,6 +387,7 @@ class BertTask(keras.Model):
 
         Raises:
             ImportError: if TensorFlow is not installed.
+            NotImplementedError: if the task has no served form.
         """
         self.require_preprocessor()
         saving.export_task(self, filepath, format, verbose, input_signature)

@@ -1,18 +1,16 @@
 """Text classification, single texts and pairs (section 4.1)."""
 
 import dataclasses
-import numbers
-import warnings
 
 import keras
 from keras import ops
 
-import kbert.checkpoints.folder as checkpoint
-from kbert.backbone import BertBackbone
 from kbert.export import answers as served
+from kbert.preprocessing import class_names
 from kbert.preprocessing import labels as label_codes
 from kbert.tasks import saving
 from kbert.tasks.base import BertTask
+from kbert.tasks.class_heads import class_logits, class_weights
 
 # Ours: transformers' `problem_type`.
 _PROBLEM_TYPES = {
@@ -20,6 +18,10 @@ _PROBLEM_TYPES = {
     "multi_label": "multi_label_classification",
     "regression": "regression",
 }
+_HINT = (
+    'Where a number is asked, use problem="regression"; for one yes or no, '
+    'problem="multi_label".'
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +94,7 @@ class BertClassifier(BertTask):
             regression, or contradict `num_classes`.
 
     Example:
-    >>> backbone = BertBackbone(100, num_layers=1, num_heads=2, hidden_dim=8,
+    >>> backbone = kbert.BertBackbone(100, num_layers=1, num_heads=2, hidden_dim=8,
     ...     intermediate_dim=16)
     >>> classifier = BertClassifier(backbone, labels=["negative", "positive"])
     >>> ids = np.array([[2, 5, 3, 0]], "int32")
@@ -102,6 +104,8 @@ class BertClassifier(BertTask):
 
     Reference: Devlin et al. 2018, section 4.1; Google's `run_classifier.py`.
     """
+
+    is_served = True
 
     def __init__(
         self,
@@ -124,16 +128,7 @@ class BertClassifier(BertTask):
             (), dtype="int32", optional=True, name="first_positions"
         )
         pooled = backbone.pooled(inputs, first_positions)
-        # Float32 in every policy: the loss is computed from these.
-        head = keras.layers.Dense(
-            max(len(labels), 1),
-            kernel_initializer=keras.initializers.TruncatedNormal(
-                stddev=config.initializer_range
-            ),
-            dtype="float32",
-            name="classifier",
-        )
-        logits = head(keras.layers.Dropout(dropout, name="classifier_dropout")(pooled))
+        head, logits = class_logits(pooled, max(len(labels), 1), dropout, config)
         super().__init__(
             {**inputs, "first_positions": first_positions},
             logits,
@@ -231,10 +226,7 @@ class BertClassifier(BertTask):
 
     def head_weights(self):
         """Returns {path of `checkpoints/names.py`: variable}."""
-        return {
-            "classifier/kernel": self.head.kernel,
-            "classifier/bias": self.head.bias,
-        }
+        return class_weights(self.head)
 
     def hugging_face_head(self):
         """Returns what transformers' `BertForSequenceClassification` reads."""
@@ -305,22 +297,15 @@ class BertClassifier(BertTask):
         )
         saved = saved_head(parts.config)
         asked = _asked_head(saved, labels, num_classes, problem)
-        options = {"remat": remat, "dtype": dtype, "random_weights": not load_weights}
-        backbone = BertBackbone.from_architecture(parts.architecture, **options)
+        backbone = saving.encoder_of(
+            parts, load_weights=load_weights, remat=remat, dtype=dtype
+        )
         task = cls(backbone, parts.preprocessor, **asked, dropout=dropout, name=name)
-        task.provenance = parts.preset.provenance()
         if load_weights:
-            variables = {weight.path: weight for weight in backbone.weights}
-            if saved is None or _same_head(saved, asked):
-                variables |= task.head_weights()
-            else:
-                warnings.warn(
-                    f"The head of {parts.preset.name} is for {saved}, not for {asked}: "
-                    "a new one is random. Train it before its answers mean anything.",
-                    stacklevel=2,
-                )
-            optional = ("pooler", "classifier")
-            checkpoint.load_preset(parts.preset, variables, optional=optional)
+            differs = ""
+            if saved and not _same_head(saved, asked):
+                differs = f"{saved}, not for {asked}"
+            saving.load_weights(task, parts, differs=differs)
         return task
 
 
@@ -328,51 +313,22 @@ def _check_labels(labels, num_classes, problem) -> tuple[str, ...]:
     """Returns the labels of a head, () for a regression."""
     label_codes.check_problem(problem)
     least = 2 if problem == "single_label" else 1
-    _check_number(num_classes, least)
-    if problem == "regression":
-        if labels or num_classes not in (None, 1):
-            raise ValueError(
-                "A regression has no classes. Received: "
-                f"labels={labels!r}, num_classes={num_classes!r}."
-            )
-        return ()
-    if labels is None:
-        if num_classes is None:
-            raise ValueError(
-                "A classifier needs `labels` or `num_classes`. Received: neither."
-            )
-        labels = [f"LABEL_{index}" for index in range(num_classes)]
-    labels = label_codes.check_names(labels, at_least=least)
-    if num_classes not in (None, len(labels)):
+    if problem != "regression":
+        return class_names.name_classes(labels, num_classes, at_least=least, hint=_HINT)
+    class_names.check_number(num_classes, least, _HINT)
+    if labels or num_classes not in (None, 1):
         raise ValueError(
-            "`num_classes` must be the number of labels. Received: "
-            f"num_classes={num_classes}, labels={labels!r}."
+            "A regression has no classes. Received: "
+            f"labels={labels!r}, num_classes={num_classes!r}."
         )
-    return labels
-
-
-def _check_number(num_classes, least):
-    """Refuses a number of classes that is none, or too small."""
-    if num_classes is None:
-        return
-    if isinstance(num_classes, bool) or not isinstance(num_classes, numbers.Integral):
-        raise TypeError(
-            f"`num_classes` must be an integer. Received: num_classes={num_classes!r}."
-        )
-    if num_classes < least:
-        raise ValueError(
-            f"`num_classes` must be at least {least}. Received: "
-            f"num_classes={num_classes}. Where a number is asked, use "
-            'problem="regression"; for one yes or no, problem="multi_label".'
-        )
+    return ()
 
 
 def saved_head(config) -> dict | None:
     """Returns the labels and problem of the head in a `config.json`, None if none."""
-    if "BertForSequenceClassification" not in (config.get("architectures") or ()):
+    labels = saving.saved_labels(config, "BertForSequenceClassification")
+    if labels is None:
         return None
-    names = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
-    labels = [names[key] for key in sorted(names, key=int)]
     types = {theirs: ours for ours, theirs in _PROBLEM_TYPES.items()}
     guess = "regression" if len(labels) == 1 else "single_label"
     problem = types.get(config.get("problem_type"), guess)
@@ -393,8 +349,6 @@ def _same_head(saved, asked) -> bool:
     Nameless classes (LABEL_0, LABEL_1, …) take any names of the same number.
     """
     labels = _check_labels(**asked)
-    theirs = tuple(saved["labels"] or ())
-    nameless = tuple(f"LABEL_{index}" for index in range(len(theirs)))
-    if saved["problem"] != asked["problem"] or len(theirs) != len(labels):
+    if saved["problem"] != asked["problem"]:
         return False
-    return theirs in (labels, nameless) or labels == nameless
+    return class_names.same_names(saved["labels"] or (), labels)

@@ -8,6 +8,7 @@ import keras
 from kbert.preprocessing.layouts import choose_layout
 from kbert.training.optimizer import AdamW
 from kbert.training.schedules import WarmupLinearDecay
+from kbert.training.token_scores import TokenCrossentropy
 
 # What takes probabilities and has no argument that could say otherwise.
 _ON_PROBABILITIES = (
@@ -49,6 +50,30 @@ class Choices:
     arguments: dict
 
 
+def compile_from_config(task, config):
+    """Compiles a task as its `get_compile_config` described."""
+    config = keras.saving.deserialize_keras_object(config)
+    kept = config.pop("automatic")
+    task.compile(**config, learning_rate=kept["learning_rate"], rows=kept["rows"])
+    kept["arguments"] = task.choices.arguments
+    task.choices = Choices(**kept)
+    if task.optimizer is not None:
+        task.optimizer.build(task.trainable_variables)
+
+
+def compile_again(task):
+    """Makes a task's optimizer anew: the one there was knows the old weights."""
+    optimizer = "auto"
+    if not task.choices.own_optimizer:
+        optimizer = type(task.optimizer).from_config(task.optimizer.get_config())
+    task.compile(
+        optimizer,
+        **task.choices.arguments,
+        learning_rate=task.choices.learning_rate,
+        rows=task.choices.rows,
+    )
+
+
 def is_auto(value) -> bool:
     """Whether an argument of `compile` leaves the choice to kbert."""
     return isinstance(value, str) and value == "auto"
@@ -84,11 +109,12 @@ def compile_arguments(task, loss, metrics, weighted_metrics=None, **kwargs) -> d
 
 def _own(task, metrics):
     """Returns metrics with the task's own accuracy for "accuracy" and "acc"."""
-    on_logits = "from_logits" in task.default_loss().get_config()
+    losses = keras.tree.flatten(task.default_loss())
+    on_logits = any(map(_is_crossentropy, losses))
 
     def own(given):
-        for metric in task.default_metrics() if given in ("accuracy", "acc") else ():
-            if metric.name == "accuracy":
+        for metric in keras.tree.flatten(task.default_metrics()):
+            if given in ("accuracy", "acc") and metric.name == "accuracy":
                 metric.name = given
                 return metric
         found = keras.metrics.get(given)
@@ -98,6 +124,11 @@ def _own(task, metrics):
         return given
 
     return keras.tree.map_structure(own, metrics)
+
+
+def _is_crossentropy(loss) -> bool:
+    """Whether a loss is one of a choice among classes or pieces."""
+    return "from_logits" in loss.get_config() or isinstance(loss, TokenCrossentropy)
 
 
 def _takes_probabilities(found) -> bool:
@@ -160,7 +191,7 @@ def prepare_run(task, total_steps) -> list[str]:
     return told
 
 
-def layout_for(task, training, lengths, batch_size, order, epochs):
+def layout_for(task, training, lengths, batch_size, order, epochs, *, packs=True):
     """Chooses how the texts of a run are laid into rows.
 
     Args:
@@ -170,14 +201,23 @@ def layout_for(task, training, lengths, batch_size, order, epochs):
         batch_size: texts a batch.
         order: how they come to the batches, one of `layouts.ORDERS`.
         epochs: how often the texts are gone through.
+        packs: whether the task could read several texts in a row.
 
     Returns:
         A `SingleRows` or `PackedRows`.
 
     Raises:
-        ValueError: if rows are to be packed under a distribution strategy.
+        ValueError: if rows are to be packed for a task that does not read them, or
+            under a distribution strategy.
     """
     rows = task.choices.rows
+    if not packs:
+        if rows == "packed":
+            raise ValueError(
+                f"A {type(task).__name__} reads one text a row: use "
+                '`compile(rows="single")` or "auto". Received: rows=\'packed\'.'
+            )
+        rows = "single"
     if is_distributed(task):
         if rows == "packed":
             raise ValueError(
@@ -206,10 +246,31 @@ def is_distributed(task) -> bool:
     return strategy is not None and strategy.num_replicas_in_sync > 1
 
 
+def check_one_device(task):
+    """Refuses a distribution strategy, for a task whose rows belong together.
+
+    Raises:
+        ValueError: if there is one.
+    """
+    if is_distributed(task):
+        raise ValueError(
+            "The task runs on one device in this version: a strategy would divide the "
+            "rows of a batch, which belong together. Received: a "
+            f"{type(task).__name__} under a distribution strategy."
+        )
+
+
+def compiles_shapes(task) -> bool:
+    """Whether a program is compiled for every shape of a batch."""
+    compiles = keras.backend.backend() == "jax" or task.jit_compile
+    return bool(compiles and not task.run_eagerly) and (
+        keras.backend.backend() != "torch"
+    )
+
+
 def _shape_price(task, training) -> float:
     """Returns the positions that could be computed while a shape is compiled."""
-    compiles = keras.backend.backend() == "jax" or task.jit_compile
-    if not compiles or task.run_eagerly or keras.backend.backend() == "torch":
+    if not compiles_shapes(task):
         return 0.0
     layers = task.backbone.encoder_layers
     weights = sum(layer.count_params() for layer in layers)

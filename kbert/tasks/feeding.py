@@ -17,7 +17,9 @@ from kbert.tasks.feeds import Arrays, Stream, Texts
 _STREAM_WIDTHS = (16, 32, 64, 128, 256, 512)
 
 
-def prepare(task, x, y=None, sample_weight=None, *, steps=None, training=False):
+def prepare(
+    task, x, y=None, sample_weight=None, *, steps=None, training=False, targets=True
+):
     """Sorts what a user passed into `Texts`, `Arrays` or a `Stream`, all checked.
 
     Args:
@@ -27,6 +29,7 @@ def prepare(task, x, y=None, sample_weight=None, *, steps=None, training=False):
         sample_weight: one weight a text, or None.
         steps: batches an epoch, for a dataset that does not know its length.
         training: whether `y` is a whole training set.
+        targets: whether there are to be any; False to predict.
 
     Returns:
         A `Texts`, an `Arrays` or a `Stream`.
@@ -34,31 +37,44 @@ def prepare(task, x, y=None, sample_weight=None, *, steps=None, training=False):
     Raises:
         ValueError: if the data are not what the task takes.
     """
-    if _is_dataset(x):
+    if is_dataset(x):
         if y is not None or sample_weight is not None:
             raise ValueError(
                 "A dataset holds its targets and weights itself, as (x, y) or "
                 f"(x, y, sample_weight). Received: a {type(x).__name__} and `y` or "
                 "`sample_weight` beside it."
             )
-        return Stream(_streamed(task, x, steps))
+        return Stream(_streamed(task, x, steps, targets))
+    if is_raw(x) or isinstance(x, dict):
+        return task.read(x, y, sample_weight, training=training, targets=targets)
+    raise TypeError(
+        "`x` must be texts, a dictionary of arrays, or a dataset. Received: "
+        f"{type(x).__name__} {str(x)[:60]}."
+    )
+
+
+def read(task, x, y, sample_weight, training, targets):
+    """Sorts texts with one target each, or such arrays, into `Texts` or `Arrays`.
+
+    Args:
+        task: the `BertTask`.
+        x: raw text, or a dictionary of ready arrays.
+        y: targets, or None.
+        sample_weight: one weight a text, or None.
+        training: whether `y` is a whole training set.
+        targets: whether there are to be any, for tasks that make theirs of `x`.
+    """
     if is_raw(x):
-        task.require_preprocessor()
-        encoded = task.preprocessor.encode(x)
+        encoded = task.require_preprocessor().encode(x)
         return Texts(
             encoded,
             *_targets(task, y, sample_weight, len(encoded), training),
             pad_id=task.backbone.config.pad_token_id,
             choose_layout=functools.partial(layout_for, task, training),
         )
-    if isinstance(x, dict):
-        inputs = ready_arrays(x, task.backbone.config)
-        count = len(inputs["token_ids"])
-        return Arrays(inputs, *_targets(task, y, sample_weight, count, training))
-    raise TypeError(
-        "`x` must be texts, a dictionary of arrays, or a dataset. Received: "
-        f"{type(x).__name__} {str(x)[:60]}."
-    )
+    inputs = ready_arrays(x, task.backbone.config)
+    count = len(inputs["token_ids"])
+    return Arrays(inputs, *_targets(task, y, sample_weight, count, training))
 
 
 def require_targets(data):
@@ -83,8 +99,15 @@ def prepare_validation(task, data, *, steps=None):
     return prepare(task, data, steps=steps)
 
 
+def prepare_prediction(task, x, steps=None):
+    """Does the same for `predict`, which has no targets."""
+    if steps is not None and not is_dataset(x):
+        raise ValueError(f"`steps` goes with a dataset. Received: steps={steps}.")
+    return prepare(task, x, steps=steps, targets=False)
+
+
 def called_with(task, inputs) -> dict:
-    """Returns what a task is called with, checked; first_positions may be None.
+    """Returns what a task is called with, checked; None for what may be absent.
 
     Args:
         task: the `BertTask`.
@@ -99,15 +122,41 @@ def called_with(task, inputs) -> dict:
             "use `fit`, `evaluate`, `predict` or the task's answering method. "
             f"Received: {type(inputs).__name__} of text."
         )
-    check_inputs(inputs, task.backbone.config, optional=("first_positions",))
-    return {"first_positions": None, **inputs}
+    required = [key for key in task.input if key not in task.optional_inputs]
+    check_keys(inputs, required, optional=task.optional_inputs)
+    others = [key for key in task.input if key not in INPUTS]
+    check_inputs(inputs, task.backbone.config, optional=others)
+    for key in others:
+        if len(task.input[key].shape) == 1:
+            _check_positions(key, inputs)
+    return {**dict.fromkeys(task.optional_inputs), **inputs}
 
 
-def symbols(inputs) -> dict:
-    """Returns symbolic inputs with a symbol for first_positions: one text a row."""
+def _check_positions(key, inputs):
+    """Refuses positions, as a numpy array, that lie in no row."""
+    values, rows = inputs.get(key), inputs["token_ids"]
+    known = isinstance(values, np.ndarray) and isinstance(rows, np.ndarray)
+    if not known or not values.size:
+        return
+    limit = rows.size
+    integers = values.dtype.kind in "iu" and values.ndim == 1
+    if not integers or values.min() < 0 or values.max() >= limit:
+        raise ValueError(
+            f"`{key}` must be integers of the shape (positions,), each at least 0 and "
+            f"below {limit}, the positions of all rows. Received: {values.dtype} of "
+            f"shape {values.shape} from {values.min()} to {values.max()}."
+        )
+
+
+def symbols(task, inputs) -> dict:
+    """Returns symbolic inputs with a symbol for those absent: one text a row."""
     rows = inputs["token_ids"].shape[:1]
     given = {key: value for key, value in inputs.items() if value is not None}
-    return {"first_positions": keras.KerasTensor(rows, "int32"), **given}
+    absent = {}
+    for key in task.optional_inputs:
+        ones = [1] * (len(task.input[key].shape) - 1)
+        absent[key] = keras.KerasTensor((*rows, *ones), "int32")
+    return {**absent, **given}
 
 
 def ready_arrays(x, config) -> dict[str, np.ndarray]:
@@ -142,7 +191,7 @@ def ready_arrays(x, config) -> dict[str, np.ndarray]:
     return {key: value.astype("int32") for key, value in arrays.items()}
 
 
-def _is_dataset(x) -> bool:
+def is_dataset(x) -> bool:
     """Whether `x` yields batches, as opposed to being texts or an array."""
     if isinstance(x, keras.utils.PyDataset):
         return True
@@ -151,7 +200,39 @@ def _is_dataset(x) -> bool:
     return isinstance(x, Iterable)
 
 
-def _streamed(task, source, steps) -> StreamedBatches:
+def raw_batches(source, steps):
+    """Yields x of each batch of a dataset, as it is.
+
+    Args:
+        source: the dataset.
+        steps: batches to read; None for the length of the dataset.
+    """
+    batches = StreamedBatches(source, lambda *raw: raw, steps)
+    for index in range(batches.steps):
+        yield batches[index][0]
+
+
+def concatenate(batches, fill) -> np.ndarray:
+    """Joins the outputs of batches, made equally wide with what says nothing.
+
+    Args:
+        batches: arrays (texts, W, …), of several W.
+        fill: number behind the end.
+    """
+    widest = max(batch.shape[1] for batch in batches)
+    return np.concatenate(
+        [
+            np.pad(
+                batch,
+                [(0, 0), (0, widest - batch.shape[1]), *[(0, 0)] * (batch.ndim - 2)],
+                constant_values=fill,
+            )
+            for batch in batches
+        ]
+    )
+
+
+def _streamed(task, source, steps, targets) -> StreamedBatches:
     """Returns the batches of a dataset, each prepared when its turn comes."""
     longest = task.backbone.config.max_sequence_length
     if task.preprocessor is not None:
@@ -160,7 +241,8 @@ def _streamed(task, source, steps) -> StreamedBatches:
     choose_width = StreamWidths([*widths, longest])
 
     def prepare_batch(x, y, sample_weight):
-        return prepare(task, x, y, sample_weight).single_batch(choose_width)
+        data = prepare(task, x, y, sample_weight, targets=targets)
+        return data.single_batch(choose_width)
 
     return StreamedBatches(source, prepare_batch, steps)
 

@@ -9,8 +9,7 @@ import keras
 import numpy as np
 
 from kbert.preprocessing.batching import TextBatches
-from kbert.preprocessing.packing import EncodedTexts
-from kbert.preprocessing.rows import lay, one_a_row
+from kbert.preprocessing.rows import PositionValues, lay, lay_values, one_a_row, rows_of
 from kbert.preprocessing.streaming import StreamedBatches
 
 # Texts a step, where nobody says; and tokens a step of `predict`, which small batches
@@ -26,23 +25,33 @@ class Texts:
     """N encoded texts with their targets.
 
     Args:
-        encoded: the texts as ids.
-        y: targets, (N, …), or None.
-        sample_weight: float (N,), or None.
+        encoded: the texts as ids, an `EncodedTexts` or another that `lay` takes.
+        y: targets, (N, …), or `PositionValues`, or None.
+        sample_weight: float (N,), or `PositionValues`, or None.
         pad_id: fills unused positions.
         choose_layout: function of lengths, texts a batch, order and epochs, to a
             layout.
+        lay: function that makes the inputs of a batch, as `rows.lay`.
+        examples: where several texts make up an example, which they must not be split
+            from, its number: not decreasing, integers (N,); else None.
     """
 
-    encoded: EncodedTexts
-    y: np.ndarray | None
-    sample_weight: np.ndarray | None
+    encoded: Any
+    y: np.ndarray | PositionValues | None
+    sample_weight: np.ndarray | PositionValues | None
     pad_id: int
     choose_layout: Callable
+    lay: Callable = lay
+    examples: np.ndarray | None = None
 
     def split(self, fraction) -> tuple["Texts", "Texts"]:
         """Returns all but the last `fraction` of the texts, and those."""
-        first, last = _parts(len(self.encoded), fraction)
+        if self.examples is None:
+            first, last = parts_of(len(self.encoded), fraction)
+        else:
+            present, numbers = np.unique(self.examples, return_inverse=True)
+            first, last = parts_of(len(present), fraction)
+            first, last = (np.flatnonzero(np.isin(numbers, p)) for p in (first, last))
         return self._select(first), self._select(last)
 
     def steps(self, batch_size) -> int:
@@ -59,6 +68,7 @@ class Texts:
             order=order,
             layout=self.choose_layout(self.encoded.lengths, batch_size, order, epochs),
             pad_id=self.pad_id,
+            lay=self.lay,
         )
 
     def fit_arguments(self, batch_size, shuffle, epochs) -> dict:
@@ -101,26 +111,31 @@ class Texts:
         width = choose_width(self.encoded.lengths.max())
         count = len(self.encoded)
         placement = one_a_row(count, width)
-        inputs = lay(self.encoded, np.arange(count), placement, self.pad_id)
+        texts = np.arange(count)
+        inputs = self.lay(self.encoded, texts, placement, self.pad_id)
         del inputs["first_positions"]  # the first of every row
-        return inputs, self.y, self.sample_weight
+        y, weights = (
+            None if values is None else lay_values(values, texts, placement)
+            for values in (self.y, self.sample_weight)
+        )
+        return inputs, y, weights
 
     def truncated(self) -> str:
         """Returns a sentence on truncated texts, empty where there are none."""
         if not self.encoded.num_truncated:
             return ""
         return (
-            f"{self.encoded.num_truncated:,} of {len(self.encoded):,} texts were "
+            f"{self.encoded.num_truncated:,} of {self.encoded.num_texts:,} texts were "
             f"longer than {int(self.encoded.lengths.max())} tokens and were truncated."
         )
 
     def _select(self, indices) -> "Texts":
-        return Texts(
-            self.encoded.select(indices),
-            _rows(self.y, indices),
-            _rows(self.sample_weight, indices),
-            self.pad_id,
-            self.choose_layout,
+        return dataclasses.replace(
+            self,
+            encoded=self.encoded.select(indices),
+            y=rows_of(self.y, indices),
+            sample_weight=rows_of(self.sample_weight, indices),
+            examples=rows_of(self.examples, indices),
         )
 
 
@@ -140,7 +155,7 @@ class Arrays:
 
     def split(self, fraction) -> tuple["Arrays", "Arrays"]:
         """Returns all but the last `fraction` of the rows, and those."""
-        first, last = _parts(len(self.x["token_ids"]), fraction)
+        first, last = parts_of(len(self.x["token_ids"]), fraction)
         return self._select(first), self._select(last)
 
     def steps(self, batch_size) -> int:
@@ -186,8 +201,8 @@ class Arrays:
     def _select(self, indices) -> "Arrays":
         return Arrays(
             {key: value[indices] for key, value in self.x.items()},
-            _rows(self.y, indices),
-            _rows(self.sample_weight, indices),
+            rows_of(self.y, indices),
+            rows_of(self.sample_weight, indices),
         )
 
 
@@ -249,8 +264,12 @@ class Stream:
         return ""
 
 
-def _parts(count, fraction):
-    """Returns the indices of all but the last `fraction` of `count`, and those."""
+def parts_of(count, fraction):
+    """Returns the indices of all but the last `fraction` of `count`, and those.
+
+    Raises:
+        ValueError: if one of the two would be empty.
+    """
     if not 0 < fraction < 1:
         raise ValueError(
             f"`validation_split` must lie in (0, 1). Received: {fraction}."
@@ -262,7 +281,3 @@ def _parts(count, fraction):
             f"{fraction} of {count} texts."
         )
     return np.arange(first), np.arange(first, count)
-
-
-def _rows(values, indices):
-    return None if values is None else values[indices]

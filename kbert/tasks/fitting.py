@@ -7,18 +7,20 @@ import keras
 
 from kbert.preprocessing.batching import TextBatches
 from kbert.preprocessing.layouts import SingleRows, check_batch_size
+from kbert.preprocessing.masked_batches import MaskedBatches
 from kbert.tasks import compiling, feeding
 from kbert.tasks.feeds import BATCH_SIZE
 
 
 def prepare_fit(
-    task, data, held_out, *, batch_sizes, steps, epochs, shuffle, verbose
+    task, data, class_weight, held_out, *, batch_sizes, steps, epochs, shuffle, verbose
 ) -> dict:
     """Prepares all that Keras's `fit` needs, checked before any training.
 
     Args:
         task: the `BertTask`, whose optimizer is set.
         data: `(x, y, sample_weight)` as passed to `fit`.
+        class_weight: as passed to `fit`.
         held_out: `validation_data`, or the share of `validation_split`, 0 for none.
         batch_sizes: of training and of validation, as passed to `fit`.
         steps: `(steps_per_epoch, validation_steps)` as passed to `fit`.
@@ -39,6 +41,8 @@ def prepare_fit(
         held_out = feeding.prepare_validation(task, held_out, steps=validation_steps)
     else:
         data, held_out = data.split(held_out) if held_out else (data, None)
+    if class_weight:
+        data, class_weight = task.weigh_classes(data, class_weight)
     size, validation_size = batch_sizes
     size = BATCH_SIZE if size is None else size
     check_batch_size(size)
@@ -57,6 +61,7 @@ def prepare_fit(
     return {
         "steps_per_epoch": steps_per_epoch,
         "validation_steps": validation_steps,
+        "class_weight": class_weight,
         **arguments,
     }
 
@@ -86,6 +91,8 @@ def leaving_intact(task):
 
 def described(batches) -> str:
     """Returns a sentence on how texts lie in rows, empty for what kbert did not lay."""
+    if isinstance(batches, MaskedBatches) and batches.arrays is None:
+        batches = batches.batches
     if not isinstance(batches, TextBatches):
         return ""
     rows = "Several texts a row"

@@ -5,18 +5,27 @@ import importlib.util
 import pathlib
 import sys
 import tempfile
+import warnings
 
 import keras
 
 import kbert.checkpoints.folder as checkpoint
 from kbert import presets
-from kbert.checkpoints import sizes
+from kbert.backbone import BertBackbone, freeze
+from kbert.checkpoints import names, sizes
 from kbert.config import BertConfig
 from kbert.export import saved_model
 from kbert.export.child_process import export_in_child
 from kbert.hubs import handles, publishing
 from kbert.preprocessing.preprocessor import BertPreprocessor
 from kbert.strict_json import errors_naming
+
+# transformers' models whose head is called "classifier".
+_CLASSIFIERS = {
+    "BertForSequenceClassification",
+    "BertForTokenClassification",
+    "BertForMultipleChoice",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +71,85 @@ def read_parts(
     return PresetParts(preset, config, architecture, preprocessor)
 
 
+def encoder_of(parts, *, load_weights, remat, dtype) -> BertBackbone:
+    """Builds a preset's encoder, with weights only where none are about to come.
+
+    Args:
+        parts: what the preset says.
+        load_weights: whether its weights will be loaded.
+        remat: as for `BertBackbone`.
+        dtype: the same.
+    """
+    return BertBackbone.from_architecture(
+        parts.architecture, remat=remat, dtype=dtype, random_weights=not load_weights
+    )
+
+
+def saved_labels(config, architecture) -> list[str] | None:
+    """Returns the labels of a head, None where the preset has no such head.
+
+    Args:
+        config: the content of `config.json`.
+        architecture: transformers' class that has the head.
+    """
+    if architecture not in (config.get("architectures") or ()):
+        return None
+    by_index = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    return [by_index[index] for index in sorted(by_index, key=int)]
+
+
+def load_weights(task, parts, *, differs=""):
+    """Loads a preset's weights, those of the head where it is the task's.
+
+    Args:
+        task: a `BertTask`, whose head stays random where the preset has another or
+            none, which is told; as are the preset's heads that it does not use.
+        parts: what the preset says.
+        differs: how its head differs from the task's; "" where it does not.
+
+    Raises:
+        ValueError: as `checkpoints.folder.load_preset`.
+    """
+    (own,) = task.hugging_face_head()["architectures"]
+    others = _CLASSIFIERS & {*(parts.config.get("architectures") or ())} - {own}
+    if others and own in _CLASSIFIERS:
+        differs = f"{sorted(others)}, not for {own}"
+    variables = task_variables(task)
+    heads = {head for path in variables if (head := names.head_of(path))}
+    if differs:
+        warnings.warn(
+            f"The head of {parts.preset.name} is for {differs}: a new one is "
+            "random. Train it before its answers mean anything.",
+            stacklevel=3,
+        )
+        for path in task.head_weights():
+            del variables[path]
+    report = checkpoint.load_preset(parts.preset, variables, optional=heads)
+    task.provenance = parts.preset.provenance()
+    if report.unused:
+        sys.stderr.write(
+            f"{report.source} also holds {list(report.unused)}, which this "
+            f"{type(task).__name__} does not use.\n"
+        )
+
+
+def task_variables(task) -> dict:
+    """Returns {path of `checkpoints/names.py`: variable} of what a task computes with.
+
+    Without LoRA's, which no checkpoint has.
+
+    Args:
+        task: a `BertTask`.
+    """
+    encoder = {
+        weight.path: weight
+        for weight in task.backbone.weights
+        if "lora_kernel" not in weight.path
+        and (task.uses_pooler or names.head_of(weight.path) != "pooler")
+    }
+    return {**encoder, **task.head_weights()}
+
+
 def check_preprocessor(preprocessor, config):
     """Refuses a preprocessor that makes ids or lengths that the model has not.
 
@@ -82,6 +170,30 @@ def check_preprocessor(preprocessor, config):
         )
 
 
+def task_from_config(cls, config, custom_objects=None):
+    """Builds the task that `BertTask.get_config` described.
+
+    Args:
+        cls: the task's class.
+        config: what its `get_config` returned.
+        custom_objects: as in Keras.
+
+    Returns:
+        The task, LoRA and frozen parts too.
+    """
+    config = dict(config)
+    lora_rank, frozen = config.pop("lora_rank"), config.pop("frozen")
+    for part in ("backbone", "preprocessor"):
+        config[part] = keras.saving.deserialize_keras_object(
+            config[part], custom_objects=custom_objects
+        )
+    task = cls(**config)
+    if lora_rank is not None:
+        task.enable_lora(lora_rank)
+    freeze(task, frozen)
+    return task
+
+
 def save_task(task, folder):
     """Writes a task as a preset folder.
 
@@ -99,6 +211,7 @@ def save_task(task, folder):
         longest=preprocessor.max_length,
         metadata={
             "task": type(task).__name__,
+            **task.preset_metadata(),
             "preprocessing": {
                 "sequence_length": preprocessor.sequence_length,
                 "max_sequence_length": preprocessor.max_sequence_length,
@@ -138,23 +251,25 @@ def push_task(task, repository, private, licence):
 
 def merged_weights(task) -> dict:
     """Returns {path of `checkpoints/names.py`: array}, LoRA merged into kernels."""
-    weights = {
-        weight.path: weight
-        for weight in task.backbone.weights
-        if "lora_kernel" not in weight.path
-    }
+    weights = task_variables(task)
     for layer in task.backbone.encoder_layers:
         for name in ("query", "value"):
             path = f"{layer.name}/attention/{name}/kernel"
             weights[path] = getattr(layer.attention, name).kernel
     return {  # by way of tensors: numpy warns of TensorFlow's variables
         path: keras.ops.convert_to_numpy(keras.ops.convert_to_tensor(weight))
-        for path, weight in {**weights, **task.head_weights()}.items()
+        for path, weight in weights.items()
     }
 
 
 def export_task(task, filepath, format, verbose, input_signature):
     """Writes a SavedModel; see `BertTask.export`."""
+    if not task.is_served:
+        raise NotImplementedError(
+            f"There is no served form of a {type(task).__name__} yet. Keep it with "
+            "`save_to_preset`, which writes a folder that transformers loads too, or "
+            f"`export` its `backbone`. Received: filepath={str(filepath)!r}."
+        )
     if format != "tf_saved_model":
         raise ValueError(
             "`format` must be 'tf_saved_model', the one that takes text. "
@@ -194,8 +309,7 @@ def _merged(task):
     """Returns a copy of a task without LoRA, its updates merged into the kernels."""
     config = {**task.get_config(), "lora_rank": None, "frozen": []}
     copy = type(task).from_config(config)
-    variables = {weight.path: weight for weight in copy.backbone.weights}
-    variables |= copy.head_weights()
+    variables = task_variables(copy)
     for path, value in merged_weights(task).items():
         variables[path].assign(value)
     return copy

@@ -1,6 +1,7 @@
 """AdamW as BERT is trained with it, the same on every backend."""
 
 import functools
+from typing import Any
 
 import keras
 from keras import ops
@@ -104,7 +105,8 @@ class AdamW(keras.optimizers.Optimizer):
             ema_overwrite_frequency=ema_overwrite_frequency,
             **kwargs,
         )
-        self._gradient_scale = self._numbers_of = None
+        self._gradient_scale = None
+        self._numbers_of: Any = None
         self.decoupled_weight_decay = weight_decay
         self.beta_1 = beta_1
         self.beta_2 = beta_2

@@ -20,6 +20,9 @@ SHAPES = {
     "encoder_layer_{i}/output/kernel": (F, H),
     "classifier/kernel": (H, C),
     "classifier/bias": (C,),
+    "mlm/bias": (V,),
+    "nsp/kernel": (H, 2),
+    "nsp/bias": (2,),
 }
 
 

@@ -4,6 +4,7 @@ Its two dependencies that TensorFlow 2 has not are stood in for here, from what
 TensorFlow 1.15 documents: `tf.layers.dense` and `tf.contrib.layers.layer_norm`.
 """
 
+import functools
 import importlib
 import importlib.metadata
 import sys
@@ -21,14 +22,7 @@ def modeling():
         importlib.metadata.distribution(DISTRIBUTION)
     except importlib.metadata.PackageNotFoundError:
         pytest.skip(f"needs Google's code, {DISTRIBUTION}, which is not installed")
-    import tensorflow.compat.v1 as tf1
-
-    contrib = types.ModuleType("tensorflow.contrib")
-    contrib.layers = types.SimpleNamespace(layer_norm=layer_norm)
-    with mock.patch.dict(sys.modules, {"tensorflow.contrib": contrib}):
-        module = importlib.import_module("bert.modeling")
-    module.tf = _WithLayers(tf1)
-    return module
+    return _imported("bert.modeling")
 
 
 class _WithLayers:
@@ -68,12 +62,51 @@ def layer_norm(inputs, begin_norm_axis, begin_params_axis, scope=None):
         return tf1.nn.batch_normalization(inputs, mean, variance, beta, gamma, 1e-12)
 
 
+def run_squad():
+    """Returns Google's `run_squad.py`, or skips the test where it is not installed."""
+    modeling()
+    return _imported("bert.run_squad")
+
+
+def pretraining():
+    """Returns Google's `run_pretraining.py`, for its heads."""
+    module = _imported("bert.run_pretraining")
+    module.modeling.tf = module.tf
+    return module
+
+
+@functools.cache
+def _imported(name):
+    """Imports a module of Google's with what TensorFlow 2 has not.
+
+    Its flags become its own, with their defaults: two scripts have some of one name,
+    which cannot be defined twice.
+    """
+    import tensorflow.compat.v1 as tf1
+    from absl.flags import FLAGS
+
+    known = set(FLAGS)
+    contrib = types.ModuleType("tensorflow.contrib")
+    contrib.layers = types.SimpleNamespace(layer_norm=layer_norm)
+    with mock.patch.dict(sys.modules, {"tensorflow.contrib": contrib}):
+        module = importlib.import_module(name)
+    module.tf = _WithLayers(tf1)
+    defined = set(FLAGS) - known
+    own = [flag for flag in defined if FLAGS.find_module_defining_flag(flag) == name]
+    module.FLAGS = types.SimpleNamespace(**{flag: FLAGS[flag].value for flag in own})
+    for flag in own:
+        delattr(FLAGS, flag)
+    FLAGS.mark_as_parsed()  # those of tokenization.py stay where it asks for them
+    return module
+
+
 def outputs(folder, inputs, num_labels=None):
     """Restores a checkpoint as Google's scripts do, and computes on it.
 
     Args:
         folder: with bert_model.ckpt and bert_config.json.
-        inputs: kbert's dictionary of arrays, one text a row.
+        inputs: kbert's dictionary of arrays, one text a row; with `mask_positions`
+            (N, M) for the heads of run_pretraining.py.
         num_labels: of `create_model` in run_classifier.py, or None for no head.
 
     Returns:
@@ -102,6 +135,8 @@ def outputs(folder, inputs, num_labels=None):
             bias = tf1.get_variable("output_bias", [num_labels])
             logits = tf1.matmul(pooled, weights, transpose_b=True)
             found["logits"] = tf1.nn.bias_add(logits, bias)
+        if "mask_positions" in inputs:
+            found |= _pretraining_outputs(model, inputs["mask_positions"], folder)
         variables = tf1.trainable_variables()
         mapped, _ = google.get_assignment_map_from_checkpoint(variables, prefix)
         names = [variable.name.split(":")[0] for variable in variables]
@@ -109,3 +144,26 @@ def outputs(folder, inputs, num_labels=None):
         tf1.train.init_from_checkpoint(prefix, mapped)
         session.run(tf1.global_variables_initializer())
         return session.run(found), set(names)
+
+
+def _pretraining_outputs(model, positions, folder):
+    """Returns the logarithms of the probabilities of both heads, (N * M, V), (N, 2)."""
+    import tensorflow.compat.v1 as tf1
+
+    scripts = pretraining()
+    config = scripts.modeling.BertConfig.from_json_file(
+        str(folder / "bert_config.json")
+    )
+    nothing = tf1.zeros(positions.shape, tf1.int32)
+    _, _, mlm = scripts.get_masked_lm_output(
+        config,
+        model.get_sequence_output(),
+        model.get_embedding_table(),
+        tf1.constant(positions),
+        nothing,
+        tf1.cast(nothing, tf1.float32),
+    )
+    _, _, nsp = scripts.get_next_sentence_output(
+        config, model.get_pooled_output(), tf1.zeros(len(positions), tf1.int32)
+    )
+    return {"mlm": mlm, "nsp": nsp}

@@ -225,3 +225,31 @@ def test_a_model_in_transformers_format_is_not_written_over(classifier, tmp_path
     classifier.save_to_preset(tmp_path / "x")
     with pytest.raises(ValueError, match="Received: .*x', which has a config.json"):
         written(tmp_path / "x", classifier)
+
+
+# --- the head of run_squad.py --------------------------------------------------------
+
+
+def test_the_head_of_run_squad(tmp_path):
+    preprocessor = kbert.BertPreprocessor(TOKENIZER, max_sequence_length=8)
+    answerer = kbert.BertQuestionAnswerer(random_bert.make(**SIZES), preprocessor)
+    random_bert.shake(answerer)
+    weights = {w.path: w.numpy() for w in answerer.backbone.weights}
+    weights |= {path: w.numpy() for path, w in answerer.head_weights().items()}
+    path = tmp_path / "uncased"
+    google.write_checkpoint(path, weights, answerer.backbone.config, TOKENIZER)
+    inputs = random_bert.inputs()
+    computed, _ = google_bert.outputs(path, inputs)
+    stored = tf.train.load_checkpoint(str(path / "bert_model.ckpt"))
+    # create_model in run_squad.py: (B * S, H) times the transpose of (2, H).
+    kernel = stored.get_tensor("cls/squad/output_weights")
+    assert kernel.shape == (2, 16)
+    logits = computed["sequence_output"] @ kernel.T
+    logits += stored.get_tensor("cls/squad/output_bias")
+    ours = answerer.predict(inputs, verbose=0)
+    inside = ours.start > -1e9
+    assert inside.sum() > len(inside)
+    np.testing.assert_allclose(ours.start[inside], logits[..., 0][inside], atol=1e-5)
+    np.testing.assert_allclose(ours.end[inside], logits[..., 1][inside], atol=1e-5)
+    again = kbert.BertQuestionAnswerer.from_preset(path)
+    np.testing.assert_array_equal(again.predict(inputs, verbose=0).end, ours.end)

@@ -172,3 +172,10 @@ def test_numbers_of_classes_that_are_none_are_refused(folder, classes):
     change(folder / "task.json", "num_classes", classes)
     with pytest.raises(ValueError, match=f"num_classes.*Received: {classes!r}"):
         kbert.BertClassifier.from_preset(folder)
+
+
+def test_a_head_that_keras_hub_has_not_is_refused(model, tmp_path):
+    weights = model(heads=("pooler", "spans"))
+    with pytest.raises(ValueError, match=r"no task with this head.*\['spans'\]"):
+        keras_hub.write_folder(tmp_path / "x", weights, kbert.BertConfig(), None)
+    assert not (tmp_path / "x").exists()

@@ -98,7 +98,7 @@ def test_an_encoder_without_a_pooler(place, tmp_path):
 
 
 def test_a_target_that_answers_otherwise_is_noticed(place, tmp_path, monkeypatch):
-    def wrong(target, variables, config, tokenizer):
+    def wrong(target, variables, config, tokenizer, head=None):
         path = "encoder_layer_1/output_norm/gamma"
         variables = {**variables, path: variables[path] * 1.001}
         return conversion.keras_hub.write_folder(target, variables, config, tokenizer)

@@ -4,7 +4,14 @@ import time
 import numpy as np
 import pytest
 
-from kbert.preprocessing.rows import best_fit, lay, one_a_row
+from kbert.preprocessing.rows import (
+    PositionValues,
+    best_fit,
+    collect,
+    lay,
+    lay_values,
+    one_a_row,
+)
 from tests.preprocessing import toy
 from tests.preprocessing.placements import check_placement
 
@@ -221,3 +228,52 @@ def test_no_text_laid(place):
 def test_row_narrower_than_its_text():
     with pytest.raises(ValueError, match="6 tokens, width=5"):
         lay(toy.encoded([6]), [0], one_a_row(1, 5), pad_id=0)
+
+
+# What belongs to tokens.
+
+
+def numbered(encoded):
+    """A number of its own for every token of the texts, from 1."""
+    values = np.arange(1, encoded.num_tokens + 1)
+    return PositionValues(values, encoded.row_splits, fill=-1)
+
+
+@pytest.mark.parametrize(
+    "pack", [best_fit, lambda lengths, w: one_a_row(len(lengths), w)]
+)
+def test_values_lie_beside_their_tokens(pack):
+    encoded = toy.encoded([3, 7, 5, 2])
+    indices = np.array([3, 0, 2])
+    placement = pack(encoded.lengths[indices], 8)
+    inputs = lay(encoded, indices, placement, pad_id=0)
+    laid = lay_values(numbered(encoded), indices, placement)
+    assert laid.shape == inputs["token_ids"].shape
+    assert ((laid == -1) == (inputs["padding_mask"] == 0)).all()
+    there = laid > 0
+    np.testing.assert_array_equal(
+        encoded.token_ids[laid[there] - 1], inputs["token_ids"][there]
+    )
+
+
+def test_values_a_text_are_chosen():
+    placement = one_a_row(2, 4)
+    laid = lay_values(np.array([[1, 2], [3, 4], [5, 6]]), [2, 0], placement)
+    assert laid.tolist() == [[5, 6], [1, 2]]
+
+
+def test_values_are_selected_as_texts_are():
+    encoded = toy.encoded([3, 7, 5, 2])
+    some = numbered(encoded)[[2, 0]]
+    assert some.values.tolist() == [11, 12, 13, 14, 15, 1, 2, 3]
+    assert (len(some), some.row_splits.tolist(), some.fill) == (2, [0, 5, 8], -1)
+
+
+def test_outputs_are_collected_from_rows():
+    encoded = toy.encoded([3, 7, 5, 2])
+    batches = [np.array([1, 3]), np.array([0, 2])]
+    planned = [(some, best_fit(encoded.lengths[some], 9)) for some in batches]
+    laid = [lay_values(numbered(encoded), *batch) for batch in planned]
+    outputs = np.stack([np.concatenate(laid)] * 2, axis=-1)
+    collected = collect(outputs, encoded.row_splits, planned)
+    np.testing.assert_array_equal(collected[:, 1], numbered(encoded).values)

@@ -162,6 +162,7 @@ def test_found_where_the_code_is_installed(tmp_path):
         "archives",
         "google_release",
         "keras_hub_folder",
+        "metadata_schema",
         "stale_files",
         "strict_json",
     ):

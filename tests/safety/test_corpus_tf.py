@@ -1,4 +1,7 @@
-"""Hostile preset folders load rightly or are refused, and touch nothing else."""
+"""Hostile preset folders load rightly or are refused, and touch nothing else.
+
+On one backend: what reads files is numpy and Python on all of them.
+"""
 
 import json
 import os
@@ -27,6 +30,8 @@ CASES = {
     **corpus_json.TOKENS,
     **corpus_json.VOCABULARIES,
 }
+# What is wrong with numbers alone, of which inspection reads none.
+OF_NUMBERS = ("ckpt: data flipped",)
 PROGRAM = pathlib.Path(judge.__file__)
 
 
@@ -101,7 +106,7 @@ def test_inspection_says_what_loading_says(name, verdicts):
     verdict = verdicts["cases"][f"{list(CASES).index(name):03d}"]
     told = json.loads(verdict["I"]["message"])
     for loader, kind in (("B", "BertBackbone"), ("T", "BertTokenizer")):
-        loaded = verdict[loader]["outcome"] == "loaded"
+        loaded = verdict[loader]["outcome"] == "loaded" or name in OF_NUMBERS
         expected = None if loaded else settled(verdict[loader]["message"])
         assert settled(told[kind]) == expected
 
