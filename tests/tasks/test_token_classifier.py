@@ -271,7 +271,7 @@ def test_preset_keeps_everything(tagger, tmp_path):
     assert (again.labels, again.dropout) == (tuple(LABELS), tagger.dropout)
     assert not any("pooler" in w.path for w in again.trainable_weights)
     check_same(again, tagger)
-    with pytest.warns(UserWarning, match="for .*B-BAD.*not for .*'X'.*at random"):
+    with pytest.warns(UserWarning, match="for .*B-BAD.*not for .*'X'.*is random"):
         other = kbert.BertTokenClassifier.from_preset(tmp_path, labels=["O", "X"])
     assert other.labels == ("O", "X")
     assert kbert.BertTokenClassifier.from_preset(tmp_path, load_weights=False)
