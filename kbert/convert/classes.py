@@ -111,7 +111,7 @@ TASKS = {
         BertClassifier, ("classifier",), _classes, _for_classes, _logits
     ),
     "BertForTokenClassification": Task(
-        BertTokenClassifier, ("classifier",), _tags, _for_classes, _of_tags
+        BertTokenClassifier, ("classifier",), _tags, _nothing, _of_tags
     ),
     "BertForMultipleChoice": Task(
         BertMultipleChoice, ("classifier",), _one, _nothing, _of_choices

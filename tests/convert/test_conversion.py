@@ -137,3 +137,16 @@ def test_the_fixed_texts_are_read_as_the_source_reads_them(place):
     assert {array.shape for array in inputs.values()} == {(rows, 24)}
     assert inputs["token_ids"].max() < config.vocabulary_size
     assert keras.backend.standardize_dtype(inputs["token_ids"].dtype) == "int32"
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels"),
+    [("BertTokenClassifier", {"labels": ["O", "X"]}), ("BertMultipleChoice", {})],
+)
+def test_heads_called_classifier_keep_their_task(kind, labels, tmp_path):
+    model = getattr(kbert, kind)(tiny.backbone(), tiny.preprocessor(), **labels)
+    model.save_to_preset(tmp_path / "one")
+    done = kbert.convert_preset(tmp_path / "one", tmp_path / "other", "huggingface")
+    assert (done.kind, done.faithful) == (kind, True)
+    assert "answers" in done.outputs
+    assert any(row.path == "classifier/kernel" for row in done.mapped)
