@@ -140,7 +140,8 @@ def tensor(dtype=1, shape=(16,), data=bytes(64), **more):
 
 
 def many_tensors(folder):
-    pairs = [(b"%06d" % n, writer.entry(1, (0,), 0, b"")) for n in range(70_000)]
+    empty = writer.entry(1, (0,), 0, b"")
+    pairs = [(b"%06d" % n, empty) for n in range(70_000)]
     (folder / INDEX).write_bytes(writer.table([writer.HEADER, *pairs]))
 
 
