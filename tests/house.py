@@ -61,6 +61,7 @@ NEVER = {"jax", "torch", "keras_hub", "keras_nlp", "keras.src"}
 MAY_IMPORT_TENSORFLOW = (
     "kbert.tokenization.in_graph",
     "kbert.preprocessing.graph_packing",
+    "kbert.preprocessing.tf_batches",
     "kbert.layers._backend",
     "kbert.training.adamw_update",
     "kbert.checkpoints.google",

@@ -32,6 +32,14 @@ def linear(x, kernel, bias):
     return ops.add(ops.matmul(x, kernel), bias)
 
 
+def has_fused_attention() -> bool:
+    """Whether `attention` is faster than products and a softmax one after another.
+
+    On TensorFlow Keras has nothing but these, with two more passes over all heads.
+    """
+    return keras.backend.backend() != "tensorflow"
+
+
 def attention(query, key, value, mask):
     """Returns softmax(Q K^T / sqrt(D)) V over the allowed columns.
 

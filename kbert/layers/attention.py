@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from kbert.layers._backend import attention
+from kbert.layers._backend import attention, has_fused_attention
 from kbert.layers.dropout import dropped
 from kbert.layers.initial_values import truncated_normal
 from kbert.layers.projection import BertProjection
@@ -76,7 +76,7 @@ class BertSelfAttention(keras.layers.Layer):
     def call(self, x, mask, training=None, seed=None, select=None):
         """Attends; see the class for shapes, `layers.dropout.dropped` for the seed."""
         query, key, value = self._heads(x, self.query, self.key, self.value)
-        if training and self.dropout > 0:
+        if (training and self.dropout > 0) or not has_fused_attention():
             weights = _softmax(query, key, mask)
             weights = dropped(self.dropout_layer, weights, training, seed)
             y = ops.einsum("bnst,btnd->bsnd", weights, value)
@@ -130,5 +130,7 @@ def _softmax(query, key, mask):
     """Returns softmax(Q K^T / sqrt(D)) over the allowed columns, (B, N, S, S)."""
     query = query * query.shape[-1] ** -0.5
     scores = ops.cast(ops.einsum("bsnd,btnd->bnst", query, key), "float32")
-    scores = ops.where(mask, scores, -1e9)  # float32, so within range in any policy
+    # float32, so within range in any policy; a sum, since TensorFlow passes over all
+    # heads for it and is slow to choose.
+    scores = scores + ops.where(mask, 0.0, -1e9)
     return ops.cast(ops.softmax(scores, axis=-1), query.dtype)

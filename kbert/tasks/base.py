@@ -7,6 +7,7 @@ import keras
 
 from kbert.backbone import frozen_paths
 from kbert.preprocessing.layouts import check_rows
+from kbert.preprocessing.tf_batches import untuned
 from kbert.tasks import compiling, feeding, fitting, growing, lora, saving
 from kbert.tasks.compiling import is_auto
 from kbert.training.optimizer import AdamW
@@ -204,7 +205,7 @@ class BertTask(keras.Model):
                 verbose=verbose,
             )
             return super().fit(
-                **arguments,
+                **untuned(arguments),
                 epochs=epochs,
                 verbose=verbose,
                 callbacks=callbacks,
@@ -239,7 +240,7 @@ class BertTask(keras.Model):
             arguments = data.evaluate_arguments(batch_size)
             fitting.tell(verbose, fitting.described(arguments["x"]))
         return super().evaluate(
-            **{"batch_size": batch_size, "steps": steps, **arguments},
+            **{"batch_size": batch_size, "steps": steps, **untuned(arguments)},
             verbose=verbose,
             callbacks=callbacks,
             return_dict=return_dict,
@@ -263,7 +264,9 @@ class BertTask(keras.Model):
         arguments = data.predict_arguments(batch_size)
         fitting.tell(verbose, fitting.described(arguments["x"]))
         outputs = super().predict(
-            **{"steps": steps, **arguments}, verbose=verbose, callbacks=callbacks
+            **{"steps": steps, **untuned(arguments)},
+            verbose=verbose,
+            callbacks=callbacks,
         )
         return data.restore(outputs, arguments)
 
