@@ -10,7 +10,6 @@ import concurrent.futures
 import dataclasses
 import os
 import pathlib
-import queue
 import subprocess
 import sys
 import time
@@ -18,7 +17,9 @@ import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUITE_SECONDS = 2400  # a suite that takes so long hangs
-AT_ONCE = 2
+# All suites run at once, and each on one thread: suites with as many threads as there
+# are cores wait for each other's, and take twice as long.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "NPROC"), "1")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,9 +55,12 @@ def run_suite(backend: str) -> Outcome:
     report = ROOT / "build" / f"tests-{backend}.xml"
     report.parent.mkdir(exist_ok=True)
     report.unlink(missing_ok=True)
-    environment = dict(
-        os.environ, KERAS_BACKEND=backend, COVERAGE_FILE=f".coverage.{backend}"
-    )
+    environment = {
+        **os.environ,
+        **ONE_THREAD,
+        "KERAS_BACKEND": backend,
+        "COVERAGE_FILE": f".coverage.{backend}",
+    }
     command = [python_of(backend), "-m", "pytest", "-q", f"--junitxml={report}"]
     command += ["--cov", "--cov-report=", "--cov-fail-under=0", "--durations=10"]
     start = time.monotonic()
@@ -87,28 +91,6 @@ def run_suite(backend: str) -> Outcome:
     return Outcome(backend, passed, failed, counts["skipped"], status, seconds)
 
 
-def take_cores(shares: queue.SimpleQueue) -> None:
-    """Keep this thread, and what it starts, to cores of its own, where Linux lets us.
-
-    Suites that share cores are half as fast: the threads of one wait for those of the
-    other.
-    """
-    share = shares.get()
-    if share:
-        os.sched_setaffinity(0, share)
-
-
-def shares_of_cores() -> queue.SimpleQueue:
-    """Deal the cores out to the suites that run at once."""
-    cores = []
-    if hasattr(os, "sched_getaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
-    shares = queue.SimpleQueue()
-    for first in range(AT_ONCE):
-        shares.put(cores[first::AT_ONCE] if len(cores) >= AT_ONCE else [])
-    return shares
-
-
 def combined_coverage(backends: list[str]) -> tuple[int, str]:
     """Report the coverage of all runs together; return the status and the percent."""
     python = python_of(backends[0])
@@ -135,10 +117,7 @@ def main() -> int:
             print(f".venv-{backend} must not hold TensorFlow. Run `make clean` first.")
             return 1
     print(f"Running the suite on {', '.join(backends)}; logs in build/.", flush=True)
-    # A suite waits for the compiler most of the time, on one core.
-    with concurrent.futures.ThreadPoolExecutor(
-        AT_ONCE, initializer=take_cores, initargs=(shares_of_cores(),)
-    ) as pool:
+    with concurrent.futures.ThreadPoolExecutor(len(backends)) as pool:
         outcomes = list(pool.map(run_suite, backends))
     print(f"\n===== coverage over {', '.join(backends)} =====", flush=True)
     coverage_status, percent = combined_coverage(backends)
