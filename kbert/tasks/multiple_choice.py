@@ -171,7 +171,7 @@ class BertMultipleChoice(BertTask):
         """Returns what transformers' `BertForMultipleChoice` reads."""
         return {
             "architectures": ["BertForMultipleChoice"],
-            "classifier_dropout": self.dropout,
+            "classifier_dropout": self.backbone.config.told_dropout(self.dropout),
         }
 
     def get_config(self):

@@ -250,7 +250,7 @@ class BertTokenClassifier(BertTask):
             "architectures": ["BertForTokenClassification"],
             "id2label": {str(i): name for i, name in enumerate(self.labels)},
             "label2id": {name: index for index, name in enumerate(self.labels)},
-            "classifier_dropout": self.dropout,
+            "classifier_dropout": self.backbone.config.told_dropout(self.dropout),
         }
 
     def get_config(self):
