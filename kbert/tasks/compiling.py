@@ -144,7 +144,7 @@ def _own(task, metrics):
 
 def _is_crossentropy(loss) -> bool:
     """Whether a loss is one of a choice among classes or pieces."""
-    return "from_logits" in loss.get_config() or isinstance(loss, TokenCrossentropy)
+    return "from_logits" in _options(loss) or isinstance(loss, TokenCrossentropy)
 
 
 def _takes_probabilities(found) -> bool:

@@ -65,6 +65,8 @@ def read_parts(
         architecture = BertConfig.from_hugging_face(config)
         if load_weights:
             sizes.check_preset(preset, architecture)
+        if sequence_length is not None:  # in spite of what the preset was cut at
+            asked["max_sequence_length"] = architecture.max_sequence_length
         preprocessor = BertPreprocessor.from_preset(
             preset, **{key: value for key, value in asked.items() if value is not None}
         )

@@ -15,6 +15,11 @@ OWN = {
     kbert.BertMultipleChoice: {"dropout", "long_text"},
     kbert.BertMaskedLM: {"masking", "long_text"},
     kbert.BertPretrainer: {"long_text"},
+    kbert.BertFeatureExtractor: {"layers", "mix", "long_text"},
+    kbert.BertEmbedder: {
+        *("pooling", "normalize", "special_tokens", "temperature", "symmetric"),
+        "long_text",
+    },
     kbert.BertQuestionAnswerer: {
         *("doc_stride", "n_best_size", "max_answer_length", "null_threshold"),
     },
@@ -82,3 +87,22 @@ def test_the_warning_of_a_new_head_names_the_line_of_the_caller(folder):
     (of_head,) = [each for each in caught if "a new one is random" in str(each.message)]
     assert of_head.filename == __file__
     assert "['negative', 'positive']" in str(of_head.message)
+
+
+@pytest.mark.parametrize(
+    ("task", "own"),
+    [
+        (kbert.BertTokenClassifier, {"labels": ["x", "y"]}),
+        (kbert.BertMultipleChoice, {}),
+    ],
+)
+def test_a_head_with_the_dropout_of_the_encoder_leaves_the_config_as_it_was(
+    task, own, tmp_path
+):
+    for dropout, expected in ((None, 0.1), (0.4, 0.4)):
+        model = task(tiny.backbone(), tiny.preprocessor(), dropout=dropout, **own)
+        model.save_to_preset(tmp_path)
+        again = told(task, tmp_path)
+        assert again.dropout == model.dropout == expected
+        same = again.backbone.config == model.backbone.config
+        assert same == (dropout is None)
