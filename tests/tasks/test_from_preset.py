@@ -62,6 +62,7 @@ def test_each_class_takes_its_own(task, folder):
         assert repr(name) in message
 
 
+@pytest.mark.filterwarnings("ignore:On a CPU XLA merges")
 def test_common_arguments_have_their_effect(folder):
     model = told(
         kbert.BertMultipleChoice,
