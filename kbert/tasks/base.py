@@ -70,7 +70,7 @@ class BertTask(keras.Model):
         """
         return asked, ""
 
-    def class_indices(self, class_weight):
+    def class_indices(self, class_weight) -> dict:
         """Returns `class_weight` with class indices as keys; refuses by default."""
         raise ValueError(
             f"A {type(self).__name__} has no classes to weigh. Use `sample_weight`. "

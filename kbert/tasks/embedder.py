@@ -223,7 +223,7 @@ class BertEmbedder(BertTask):
             self.pooling,
             self.normalize,
             self.backbone.config.hidden_dim,
-            self.preprocessor.max_length,
+            self.require_preprocessor().max_length,
         )
 
     def get_config(self):
