@@ -6,12 +6,12 @@ For every head and format the owner (transformers, Google's modeling.py, KerasHu
 a model with random weights and saves it, and kbert loads and computes ("in"); kbert
 writes a model, and the owner loads and computes ("out"). Then kbert writes again what
 it has read, and goes by way of the format back to its own: weights, configuration and
-ids must be equal, bit for bit.
+ids must be equal, bit for bit. A format that has no place for a head is left out.
 
 Then BERT-base, with random weights in a safetensors file, is loaded in a process of its
 own. "Reading" is safetensors's own reading of that file into numpy arrays.
 Exits with 1 where an output differs by more than 1e-5, a round trip changes a bit, or
-loading misses a bar. About five minutes on two cores; writes
+loading misses a bar. About eight minutes on two cores; writes
 benchmarks/results/checkpoints.json.
 """
 
