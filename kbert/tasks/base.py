@@ -354,9 +354,8 @@ class BertTask(keras.Model):
             preset: a name, a folder, Google's zip, hf://… (`presets.find_preset`).
             load_weights: False for random weights.
             allow_pickle: True to read `pytorch_model.bin`, see `BertBackbone`.
-            sequence_length: tokens of the longest text, or of a window where the task
-                reads such; None for what the preset says, or else what the model has
-                positions for.
+            sequence_length: tokens of the longest text, or of a window; None for what
+                the preset says, or else the model's positions.
             remat: True to train in less memory and more time, see `BertBackbone`.
             dtype: dtype or dtype policy, e.g. "mixed_bfloat16".
             name: of the model.
