@@ -27,6 +27,8 @@ SIZES = {
     "max_position_embeddings": 512,
     "type_vocab_size": 2,
 }
+GOOGLE_CONFIG = {**SIZES, "hidden_act": "gelu", "initializer_range": STDDEV}
+SENTENCE_MODELS = "sentence_transformers.models"
 VOCABULARY = ROOT / "presets" / "vocabularies" / "uncased_en.txt"
 
 
@@ -47,11 +49,35 @@ def at_text(sequence):
     return np.asarray(sequence)[inputs()["padding_mask"] > 0]
 
 
-def transformers_config():
+def in_context(starts, ends):
+    """Both logits of every position, -1e9 where kbert lets no answer start or end."""
+    values = inputs()
+    second = (values["segment_ids"] == 1) & (values["padding_mask"] > 0)
+    kept = np.zeros_like(second)
+    kept[:, 0] = True  # [CLS], for no answer
+    kept[:, 1:-1] = second[:, 1:-1] & second[:, 2:]  # without the last, [SEP]
+    logits = np.stack([np.asarray(starts), np.asarray(ends)], axis=1)
+    return np.where(kept[:, None], logits, -1e9)
+
+
+def end_to_end(*arrays):
+    """Several outputs as one array."""
+    return np.concatenate([np.asarray(array).reshape(-1) for array in arrays])
+
+
+def mean_of_texts(sequence):
+    """The mean of each text's positions, of length 1."""
+    mask = inputs()["padding_mask"][..., None]
+    pooled = (np.asarray(sequence) * mask).sum(axis=1) / mask.sum(axis=1)
+    return pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
+
+
+def transformers_config(head):
     """A configuration of transformers' with the gelu that every owner can compute."""
     import transformers
 
-    return transformers.BertConfig(**SIZES, hidden_act="gelu_new", num_labels=CLASSES)
+    labels = 2 if head.kbert == "BertQuestionAnswerer" else CLASSES
+    return transformers.BertConfig(**SIZES, hidden_act="gelu_new", num_labels=labels)
 
 
 def write_transformers(head, folder):
@@ -60,12 +86,12 @@ def write_transformers(head, folder):
     import transformers
 
     torch.manual_seed(SEED)
-    model = getattr(transformers, head.transformers)(transformers_config()).eval()
+    model = getattr(transformers, head.transformers)(transformers_config(head)).eval()
     with torch.no_grad():
         for name, weight in model.named_parameters():
             weight.normal_(float(name.endswith("LayerNorm.weight")), STDDEV)
     model.save_pretrained(folder)
-    shutil.copy(VOCABULARY, pathlib.Path(folder, "vocab.txt"))
+    _write_beside(head, folder)
     return _transformers_outputs(head, model)
 
 
@@ -74,7 +100,7 @@ def read_transformers(head, folder):
     import transformers
 
     model, told = getattr(transformers, head.transformers).from_pretrained(
-        folder, output_loading_info=True
+        folder, output_loading_info=True, **_without_pooler(head)
     )
     odd = {key: list(value) for key, value in told.items() if value}
     if odd:
@@ -86,15 +112,47 @@ def resave_transformers(head, folder, target):
     """Transformers loads the model and saves it."""
     import transformers
 
-    model = getattr(transformers, head.transformers).from_pretrained(folder)
+    model = getattr(transformers, head.transformers).from_pretrained(
+        folder, **_without_pooler(head)
+    )
     model.save_pretrained(target)
-    shutil.copy(VOCABULARY, pathlib.Path(target, "vocab.txt"))
+    _write_beside(head, target)
+
+
+def _without_pooler(head):
+    """What transformers must be told of an embedder, which pools in its own way."""
+    return {"add_pooling_layer": False} if head.kbert == "BertEmbedder" else {}
+
+
+def _write_beside(head, folder):
+    """Writes the vocabulary, and for an embedder what sentence-transformers writes."""
+    folder = pathlib.Path(folder)
+    shutil.copy(VOCABULARY, folder / "vocab.txt")
+    if head.kbert != "BertEmbedder":
+        return
+    kinds = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize"}
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"{SENTENCE_MODELS}.{kind}"}
+        for i, (kind, path) in enumerate(kinds.items())
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    pooling = {
+        "word_embedding_dimension": SIZES["hidden_size"],
+        "pooling_mode_cls_token": False,
+        "pooling_mode_mean_tokens": True,
+        "pooling_mode_max_tokens": False,
+        "pooling_mode_mean_sqrt_len_tokens": False,
+    }
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
 
 
 def _transformers_outputs(head, model):
     import torch
 
     values = {key: torch.tensor(array).long() for key, array in inputs().items()}
+    if head.kbert == "BertMultipleChoice":  # every text the one choice of a prompt
+        values = {key: value[:, None] for key, value in values.items()}
     with torch.no_grad():
         found = model(
             input_ids=values["token_ids"],
@@ -106,7 +164,7 @@ def _transformers_outputs(head, model):
         if "pooler_output" in found:
             outputs["pooled_output"] = found.pooler_output.numpy()
         if head.answers:
-            outputs["answers"] = head.answers(found).numpy()
+            outputs["answers"] = head.answers(found)
     return outputs
 
 
@@ -114,8 +172,7 @@ def write_google(head, folder):
     """Google's modeling.py makes the model, and TensorFlow 1's Saver writes it."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True)
-    config = {**SIZES, "hidden_act": "gelu", "initializer_range": STDDEV}
-    (folder / "bert_config.json").write_text(json.dumps(config))
+    (folder / "bert_config.json").write_text(json.dumps(GOOGLE_CONFIG))
     shutil.copy(VOCABULARY, folder / "vocab.txt")
     with _google_session(head, folder) as (session, outputs, tf1):
         random = np.random.RandomState(SEED)
@@ -127,9 +184,13 @@ def write_google(head, folder):
 
 
 def read_google(head, folder):
-    """Google's modeling.py restores the model, every variable of it."""
+    """Google's modeling.py restores the model, every variable that kbert has."""
     with _google_session(head, pathlib.Path(folder)) as (session, outputs, tf1):
-        variables = tf1.trainable_variables()
+        variables = [
+            variable
+            for variable in tf1.trainable_variables()
+            if head.pooler or "/pooler/" not in variable.name
+        ]
         saver = tf1.train.Saver(variables)  # which fails where one is absent
         saver.restore(session, str(pathlib.Path(folder, "bert_model.ckpt")))
         return _google_outputs(session.run(outputs))
@@ -157,7 +218,7 @@ def _google_session(head, folder):
             "pooled_output": model.get_pooled_output(),
         }
         if head.google:
-            outputs["answers"] = head.google(tf1, model)
+            outputs["answers"] = head.google(tf1, google_bert, model)
         session.run(tf1.global_variables_initializer())
         yield session, outputs, tf1
 
@@ -166,12 +227,61 @@ def _google_outputs(found):
     return {**found, "sequence_output": at_text(found["sequence_output"])}
 
 
-def google_classifier(tf1, model):
+def google_classifier(tf1, google_bert, model):
     """The head of `create_model` in run_classifier.py."""
     pooled = model.get_pooled_output()
     weights = tf1.get_variable("output_weights", [CLASSES, pooled.shape[-1]])
     bias = tf1.get_variable("output_bias", [CLASSES])
     return tf1.nn.bias_add(tf1.matmul(pooled, weights, transpose_b=True), bias)
+
+
+def google_masked_lm(tf1, google_bert, model):
+    """The logits of run_pretraining.py at the first token of every row."""
+    scripts = google_bert.pretraining()
+    positions = np.zeros((len(inputs()["token_ids"]), 1), "int32")
+    _, _, probabilities = scripts.get_masked_lm_output(
+        _google_config(scripts.modeling),
+        model.get_sequence_output(),
+        model.get_embedding_table(),
+        tf1.constant(positions),
+        tf1.constant(positions),
+        tf1.zeros(positions.shape),
+    )
+    return _logits_of(probabilities)
+
+
+def google_pretrainer(tf1, google_bert, model):
+    """The logits of both heads of run_pretraining.py, end to end."""
+    scripts = google_bert.pretraining()
+    masked = google_masked_lm(tf1, google_bert, model)
+    pooled = model.get_pooled_output()
+    _, _, probabilities = scripts.get_next_sentence_output(
+        _google_config(scripts.modeling), pooled, tf1.zeros(pooled.shape[0], tf1.int32)
+    )
+    both = [masked, _logits_of(probabilities)]
+    return tf1.concat([tf1.reshape(logits, [-1]) for logits in both], axis=0)
+
+
+def _google_config(modeling):
+    """The configuration that `write_google` writes, as Google's class."""
+    return modeling.BertConfig.from_dict(GOOGLE_CONFIG)
+
+
+def _logits_of(probabilities):
+    """What Google's code takes the softmax of: the logits themselves."""
+    if probabilities.op.type != "LogSoftmax":
+        raise TypeError(f"It must be a log-softmax. Received: {probabilities.op.type}.")
+    return probabilities.op.inputs[0]
+
+
+def google_squad(tf1, google_bert, model):
+    """The head of `create_model` in run_squad.py, in the context alone."""
+    hidden = model.get_sequence_output()
+    weights = tf1.get_variable("cls/squad/output_weights", [2, hidden.shape[-1]])
+    bias = tf1.get_variable("cls/squad/output_bias", [2])
+    logits = tf1.einsum("bsh,ch->bcs", hidden, weights) + bias[:, None]
+    outside = in_context(*np.zeros((2, *inputs()["token_ids"].shape))) < 0
+    return tf1.where_v2(outside, tf1.constant(-1e9), logits)
 
 
 def write_keras_hub(head, folder):
@@ -224,7 +334,11 @@ def _keras_hub_outputs(head, model):
     outputs = {key: keras.ops.convert_to_numpy(found[key]) for key in found}
     outputs["sequence_output"] = at_text(outputs["sequence_output"])
     if not bare:
-        outputs["answers"] = keras.ops.convert_to_numpy(model(values))
+        if head.keras_hub == "BertMaskedLM":  # at the first token of every row
+            positions = np.zeros((len(values["token_ids"]), 1), "int32")
+            values = {**values, "mask_positions": positions}
+        answers = keras.ops.convert_to_numpy(model(values))
+        outputs["answers"] = answers[:, 0] if answers.ndim == 3 else answers
     return outputs
 
 

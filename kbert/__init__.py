@@ -14,14 +14,15 @@ from kbert.tasks.classifier import (
     MultiLabelClassification,
     Regression,
 )
+from kbert.tasks.embedder import BertEmbedder
+from kbert.tasks.feature_extractor import BertFeatureExtractor
 from kbert.tasks.masked_lm import BertMaskedLM, FilledText, Filling
 from kbert.tasks.multiple_choice import BertMultipleChoice, Choice
 from kbert.tasks.pretrainer import BertPretrainer
 from kbert.tasks.question_answerer import BertQuestionAnswerer
 from kbert.tasks.token_classifier import BertTokenClassifier, Entity
 from kbert.tokenization import BertTokenizer, Encoding
-from kbert.training.optimizer import AdamW
-from kbert.training.schedules import WarmupLinearDecay
+from kbert.training import AdamW, WarmupLinearDecay
 
 __version__ = "0.1.0"
 
@@ -30,6 +31,8 @@ __all__ = [
     "BertBackbone",
     "BertClassifier",
     "BertConfig",
+    "BertEmbedder",
+    "BertFeatureExtractor",
     "BertMaskedLM",
     "BertMultipleChoice",
     "BertPreprocessor",

@@ -11,6 +11,7 @@ from typing import Any
 CONFIG = "config.json"
 TASK = "task.json"
 TOKENIZER = "tokenizer.json"
+PREPROCESSOR = "preprocessor.json"
 VOCABULARY = "assets/tokenizer/vocabulary.txt"
 
 # KerasHub's name of a key, and transformers'.
@@ -75,7 +76,7 @@ def to_transformers(backbone: Mapping, task: Mapping) -> dict:
     Raises:
         ValueError: if a size is absent.
     """
-    config = _object(backbone, CONFIG)
+    config = arguments_in(backbone, CONFIG)
     absent = [key for key in _SIZES if key not in config]
     if absent:
         raise ValueError(
@@ -87,7 +88,7 @@ def to_transformers(backbone: Mapping, task: Mapping) -> dict:
         return {**found, "architectures": ["BertForMaskedLM"]}
     if task.get("class_name") != "BertTextClassifier":
         return {**found, "architectures": ["BertModel"]}
-    head = _object(task, TASK)
+    head = arguments_in(task, TASK)
     classes = head.get("num_classes")
     if type(classes) is not int or not 1 <= classes <= _MOST_CLASSES:
         raise ValueError(
@@ -106,7 +107,7 @@ def to_transformers(backbone: Mapping, task: Mapping) -> dict:
 
 def tokenizer_options(tokenizer: Mapping) -> dict:
     """Returns KerasHub's `tokenizer.json` as a `tokenizer_config.json`."""
-    config = _object(tokenizer, TOKENIZER)
+    config = arguments_in(tokenizer, TOKENIZER)
     return {
         "do_lower_case": config.get("lowercase", False),
         "strip_accents": config.get("strip_accents", False),
@@ -114,7 +115,7 @@ def tokenizer_options(tokenizer: Mapping) -> dict:
     }
 
 
-def _object(serialised: Mapping, filename: str) -> Mapping:
+def arguments_in(serialised: Mapping, filename: str) -> Mapping:
     """Returns the arguments of a serialised object."""
     config = serialised.get("config")
     if not isinstance(config, dict):

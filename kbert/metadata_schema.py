@@ -20,4 +20,18 @@ SCHEMA = {
         ...: (),
     },
     "head": {"activation": str, "layer_norm_epsilon": float},
+    "embedding": {
+        "pooling": ("mean", "cls", "max"),
+        "normalize": bool,
+        "special_tokens": bool,
+        "temperature": (float, int),
+        "symmetric": bool,
+        "longest": _LENGTH,
+        ...: (),
+    },
+    "features": {
+        "layers": (str, [int]),
+        "mix": ([float], None),
+        ...: (),
+    },
 }

@@ -24,6 +24,11 @@ _SAME_CONTENT = {
         "rust_model.ot",
         "*.onnx",
         "openvino_model*.*",
+        # How sentence-transformers goes on from the weights.
+        "modules.json",
+        "[0-9]_*/config.json",
+        "sentence_bert_config.json",
+        "config_sentence_transformers.json",
     ),
     "vocab.txt": (
         "tokenizer.json",

@@ -223,10 +223,13 @@ def main() -> None:
         intermediate_dim=1536,
         activation="gelu",  # trained with transformers: the erf form
     )
+    # As its folder of sentence-transformers says.
+    embedding = {"pooling": "mean", "normalize": True, "longest": 256}
     metadata = {
         "description": "all-MiniLM-L6-v2 of sentence-transformers: a small BERT, "
         "English, lower-cased, distilled and tuned for sentence similarity.",
         "sources": [MINILM_SOURCE],
+        "embedding": embedding,
     }
     name, vocabulary = "all_minilm_l6_en_uncased", "uncased_en.txt"
     write_builtin(name, config, vocabulary, True, metadata)

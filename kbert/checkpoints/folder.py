@@ -180,6 +180,7 @@ def write_folder(
     head: Mapping[str, Any] = BARE_ENCODER,
     longest: int | None = None,
     metadata: Mapping[str, Any] = {},
+    more: Mapping[str, bytes] = {},
 ) -> list[str]:
     """Writes a preset, a folder that transformers loads, whole or not at all.
 
@@ -191,6 +192,7 @@ def write_folder(
         head: the keys of `config.json` that say which head there is.
         longest: most tokens of a text; None for the model's positions.
         metadata: what `kbert.json` is to hold.
+        more: the content of further files, by name.
 
     Returns:
         What the format cannot say, a sentence each: nothing, since it is kbert's own.
@@ -205,6 +207,7 @@ def write_folder(
         "config.json": json.dumps(content, indent=2).encode(),
         **tokenizer.to_files(longest or config.max_sequence_length),
         presets.WEIGHTS: functools.partial(write_weights, variables),
+        **more,
     }
     presets.write_preset(target, files, dict(metadata))
     return []

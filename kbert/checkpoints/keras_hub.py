@@ -98,11 +98,12 @@ def write_folder(
     config: BertConfig,
     tokenizer: BertTokenizer,
     head: Mapping[str, Any] | None = None,
+    embedding: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Writes a folder that KerasHub's `from_preset` loads, whole or not at all.
 
     A classifier's head, where `variables` has one, makes it a BertTextClassifier, one
-    of masked tokens a BertMaskedLM.
+    of masked tokens a BertMaskedLM, and `embedding` a BertTextEmbedder.
 
     Args:
         folder: where to; parents are made.
@@ -111,6 +112,8 @@ def write_folder(
         tokenizer: the model's.
         head: activation and layer_norm_epsilon of a head of masked tokens, where these
             are not the configuration's.
+        embedding: pooling, normalize and special_tokens of an embedder, and longest,
+            the most tokens of a text.
 
     Returns:
         What KerasHub does otherwise, a sentence each.
@@ -124,6 +127,11 @@ def write_folder(
     arguments = keras_hub_folder.from_transformers(config.to_hugging_face())
     if "mlm/bias" in variables:
         _check_masked_head(head, config)
+    if embedding and not embedding["special_tokens"]:
+        raise ValueError(
+            "KerasHub's BertTextEmbedder counts [CLS] and [SEP]. Received: "
+            "special_tokens=False, with which it would answer otherwise."
+        )
     check_no_other_model(folder, "A preset of KerasHub's")
     arrays = {
         name.replace("transformer_encoder_0/", "transformer_encoder/"): (
@@ -135,7 +143,7 @@ def write_folder(
     files[keras_hub_folder.CONFIG] = serialised(
         "BertBackbone", "bert_backbone", arguments
     )
-    task_files = _task_files(files, config, variables)
+    task_files = _task_files(files, config, variables, embedding)
     files |= task_files
     files["metadata.json"] = {
         "keras_version": importlib.metadata.version("keras"),
@@ -152,7 +160,7 @@ def write_folder(
         vocabulary.parent.mkdir(parents=True)
         vocabulary.write_bytes(write_vocabulary(tokenizer.get_config()["vocabulary"]))
         _write_h5(new / BACKBONE, arrays, "layers/")
-        if task_files:
+        if task_files and not embedding:  # whose head has no weights
             _write_h5(new / TASK, {**arrays, **_FRESH_OPTIMIZER}, "task/")
 
     replace_folder(folder, write, lambda filename: True)
@@ -235,16 +243,26 @@ def _tokenizer_files(tokenizer: BertTokenizer) -> dict[str, dict]:
     return {keras_hub_folder.TOKENIZER: described}
 
 
-def _task_files(files: dict, config: BertConfig, variables: Mapping) -> dict[str, dict]:
+def _task_files(
+    files: dict, config: BertConfig, variables: Mapping, embedding: Mapping | None
+) -> dict[str, dict]:
     """Returns the files that make a folder a task's: {} without a head."""
-    if "classifier/bias" in variables:
+    options: dict = {}
+    longest = config.max_sequence_length
+    if embedding:
+        longest = embedding.get("longest", longest)
+        name, module = "BertTextEmbedder", "bert_text_embedder"
+        own = {
+            "pooling_mode": embedding["pooling"],
+            "normalize": embedding["normalize"],
+        }
+    elif "classifier/bias" in variables:
         name, module = "BertTextClassifier", "bert_text_classifier"
         own = {
             "num_classes": len(variables["classifier/bias"]),
             "activation": "linear",
             "dropout": config.head_dropout,
         }
-        options: dict = {}
     elif "mlm/bias" in variables:
         name, module, own = "BertMaskedLM", "bert_masked_lm", {}
         # Google's 20 of 128.
@@ -264,14 +282,14 @@ def _task_files(files: dict, config: BertConfig, variables: Mapping) -> dict[str
             "name": f"{module}_preprocessor",
             "tokenizer": files[keras_hub_folder.TOKENIZER],
             "config_file": "preprocessor.json",
-            "sequence_length": config.max_sequence_length,
+            "sequence_length": longest,
             "truncate": "round_robin",
             **options,
         },
     )
     parts = {"backbone": files[keras_hub_folder.CONFIG], "preprocessor": preprocessor}
     task = serialised(name, module, {**parts, "name": module, **own})
-    return {"preprocessor.json": preprocessor, keras_hub_folder.TASK: task}
+    return {keras_hub_folder.PREPROCESSOR: preprocessor, keras_hub_folder.TASK: task}
 
 
 def _differences(config: BertConfig, tokenizer: BertTokenizer) -> list[str]:

@@ -10,10 +10,12 @@ import numpy as np
 from kbert.backbone import BertBackbone
 from kbert.checkpoints import names, sizes
 from kbert.checkpoints.assigning import Weights
+from kbert.checkpoints.embedders import saved_settings
 from kbert.config import BertConfig
 from kbert.presets import Preset
 from kbert.tasks import saving
 from kbert.tasks.classifier import BertClassifier, saved_head
+from kbert.tasks.embedder import BertEmbedder
 from kbert.tasks.masked_lm import BertMaskedLM
 from kbert.tasks.multiple_choice import BertMultipleChoice
 from kbert.tasks.pretrainer import BertPretrainer
@@ -97,6 +99,8 @@ def _of_choices(model, inputs: Mapping) -> np.ndarray:
     return _logits(model, {**inputs, "choice_mask": choice_mask})
 
 
+# No class of transformers': a bare encoder, of which files say how it embeds texts.
+_EMBEDDER = "SentenceTransformer"
 # transformers' architecture: the task with that head. One line adds a task. Where only
 # the tensors tell, the first whose heads are all there.
 TASKS = {
@@ -116,8 +120,10 @@ TASKS = {
     "BertForMultipleChoice": Task(
         BertMultipleChoice, ("classifier",), _one, _nothing, _of_choices
     ),
+    _EMBEDDER: Task(BertEmbedder, (), _one, _nothing, _logits),
 }
-TASK_CLASSES = tuple({task.kind: None for task in TASKS.values()})
+# Those of which a preset may lack the head.
+TASK_CLASSES = tuple({task.kind: None for task in TASKS.values() if task.heads})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,15 +143,21 @@ class Claim:
     shapes: Mapping[str, tuple[int, ...]]
 
 
-def claimed(config: Mapping, architecture: BertConfig, weights: Weights) -> Claim:
+def claimed(
+    preset: Preset, config: Mapping, architecture: BertConfig, weights: Weights
+) -> Claim:
     """Returns the class that a preset is for: of its `config.json`, or its tensors.
 
     Args:
+        preset: the preset, which may say how it embeds texts.
         config: the content of `config.json`.
         architecture: the encoder's part of it.
         weights: what the files hold; asked where `config.json` names no class.
     """
-    for name in config.get("architectures") or _of_tensors(weights):
+    told_names = config.get("architectures") or _of_tensors(weights)
+    if told_names in ([], ["BertModel"]) and saved_settings(preset):
+        told_names = [_EMBEDDER]
+    for name in told_names:
         if task := TASKS.get(name):
             told = task.width(config)
             width = told or _width_in(weights, task.heads)
@@ -183,7 +195,11 @@ def part_of(stored: str, weights: Weights) -> str:
 def _of_tensors(weights: Weights) -> list[str]:
     """Returns the architectures whose heads are in the files, of Google's at most."""
     found = set(heads_in(weights))
-    return [name for name, task in TASKS.items() if found.issuperset(task.heads)]
+    return [
+        name
+        for name, task in TASKS.items()
+        if task.heads and found.issuperset(task.heads)
+    ]
 
 
 def _width_in(weights: Weights, heads: tuple[str, ...]) -> int | None:

@@ -140,7 +140,11 @@ def convert_preset(
         tuple(_dropped(side, written, report, left_out)),
         tuple(_new(side, written, report, again)),
         tuple(differences),
-        {name: largest_difference(expected[name], found[name]) for name in expected},
+        {
+            name: largest_difference(expected[name], found[name])
+            for name in expected
+            if name in found
+        },
         _other_ids(tokenizer, BertTokenizer.from_files(written.preset)),
         tuple(written.preset.filenames()),
     )
@@ -165,7 +169,7 @@ def open_preset(spec, *, allow_pickle: bool = False) -> Side:
         architecture = BertConfig.from_hugging_face(config)
     preset.verify()
     weights = folder.open_weights(preset)
-    claim = classes.claimed(config, architecture, weights)
+    claim = classes.claimed(preset, config, architecture, weights)
     return Side(preset, config, architecture, weights, claim)
 
 
@@ -178,7 +182,11 @@ def _inputs(side: Side) -> dict[str, np.ndarray]:
     """Returns fixed texts as ids, and fixed random ids of the whole vocabulary."""
     config = side.architecture
     width = min(_WIDTH, config.max_sequence_length)
-    preprocessor = BertPreprocessor.from_preset(side.preset, sequence_length=width)
+    preprocessor = BertPreprocessor.from_preset(
+        side.preset,
+        sequence_length=width,
+        max_sequence_length=config.max_sequence_length,
+    )
     inputs = preprocessor(list(TEXTS))
     random = np.random.RandomState(0)
     shape = (_RANDOM_ROWS, width)
@@ -230,9 +238,14 @@ def _write(
         return [], []
     weights, config = saving.merged_weights(model), model.backbone.config
     settings = dict(model.preset_metadata())
-    told = WRITERS[format](
-        target, weights, config, tokenizer, head=settings.pop("head", None)
-    )
+    more = {"head": settings.pop("head", None)}
+    if format == "keras_hub" and "embedding" in settings:
+        longest = model.preprocessor.max_length
+        more["embedding"] = {
+            **settings.pop("embedding"),
+            "longest": longest,
+        }
+    told = WRITERS[format](target, weights, config, tokenizer, **more)
     head = model.hugging_face_head()
     lost = {key: head[key] for key in ("problem_type", "id2label") if key in head}
     return told, [f"{key}={value!r}" for key, value in {**lost, **settings}.items()]

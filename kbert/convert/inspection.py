@@ -132,7 +132,7 @@ def _facts(spec, allow_pickle: bool) -> dict[str, Any]:
     weights = _or_none(lambda: folder.open_weights(preset))
     claim = None
     if architecture and weights:
-        claim = _or_none(lambda: classes.claimed(config, architecture, weights))
+        claim = _or_none(lambda: classes.claimed(preset, config, architecture, weights))
     head = (architecture and saved_head(config)) or {}
     tags = architecture and saving.saved_labels(config, "BertForTokenClassification")
     loads = {

@@ -28,6 +28,8 @@ Outputs of a classifier, the same for each signature. C is the number of labels.
 | `labels`        | names of the columns | names of the columns | | string (B, C) |
 | `value`         |              |             | the number | float32 (B,)   |
 
+An embedder has one output, `embedding`: float32 (B, H).
+
 `labels` repeats the names in every row, since servers that batch requests or answer row
 by row expect the first axis of every output to be the batch.
 """

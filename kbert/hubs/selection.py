@@ -20,7 +20,14 @@ TEXTS = (
     "tokenizer_config.json",
     "tokenizer.json",
     "added_tokens.json",
+    # Of sentence-transformers.
+    "modules.json",
+    "1_Pooling/config.json",
+    "2_Normalize/config.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
     keras_hub_folder.TASK,
+    keras_hub_folder.PREPROCESSOR,
     keras_hub_folder.VOCABULARY,
     saved_model_folder.VOCABULARY,
 )

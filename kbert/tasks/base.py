@@ -6,10 +6,8 @@ from typing import Any
 import keras
 
 from kbert.backbone import frozen_paths
-from kbert.preprocessing.layouts import check_rows
 from kbert.preprocessing.tf_batches import untuned
 from kbert.tasks import compiling, feeding, fitting, growing, lora, saving
-from kbert.tasks.compiling import is_auto
 from kbert.training.optimizer import AdamW
 
 
@@ -22,18 +20,25 @@ class BertTask(keras.Model):
     appendix A.3), fresh at each `fit`.
 
     The abstract class: a subclass builds the functional model, passes it to
-    `__init__`, compiles, and defines the methods down to `serving_outputs`. (Keras
-    makes instances of every base of a functional model, so `abc` cannot be used.)
+    `__init__`, compiles, and defines the methods down to `hugging_face_head`; those
+    below have a default. (Keras makes instances of every base of a functional model, so
+    `abc` cannot be used.)
 
     Attributes:
         optional_inputs: keys of a call's dictionary that may be absent.
         uses_pooler: whether the backbone's pooler is part of the task.
-        is_served: whether `export` can write the task.
+        is_served: whether `export` can write the task, which then has a method
+            `serving_outputs`: from logits to {name: tensor} on the TensorFlow backend.
+        behind_end: what `predict` writes behind the outputs of a dataset's batches that
+            are narrower than others; None where all have one shape.
+        preset_arguments: names of the class's own arguments of `from_preset`.
     """
 
     optional_inputs = ("first_positions",)
     uses_pooler = True
     is_served = False
+    behind_end: float | None = None
+    preset_arguments: tuple[str, ...] = ("long_text",)
 
     def encode_targets(self, y, count, *, training):
         """Returns the targets `y` of `count` texts as the array that the loss takes."""
@@ -55,16 +60,29 @@ class BertTask(keras.Model):
         """Returns the head's keys of transformers' `config.json`."""
         raise _abstract(self)
 
-    def class_indices(self, class_weight):
-        """Returns `class_weight` with class indices as keys."""
-        raise _abstract(self)
+    @classmethod
+    def arguments_of(cls, parts, asked):
+        """Returns the constructor's own arguments, and how the preset's head differs.
 
-    def serving_outputs(self, logits):
-        """Returns the exported model's {name: tensor}, on the TensorFlow backend."""
-        raise _abstract(self)
+        Args:
+            parts: what the preset says, `saving.PresetParts`.
+            asked: {name: value} of `preset_arguments`, None where nobody asked.
+        """
+        return asked, ""
+
+    def class_indices(self, class_weight) -> dict:
+        """Returns `class_weight` with class indices as keys; refuses by default."""
+        raise ValueError(
+            f"A {type(self).__name__} has no classes to weigh. Use `sample_weight`. "
+            f"Received: class_weight={class_weight!r}."
+        )
 
     def preset_metadata(self):
         """Returns what `kbert.json` says of the task beside its name."""
+        return {}
+
+    def preset_files(self):
+        """Returns {name: content} of further files of a preset."""
         return {}
 
     def read(self, x, y, sample_weight, *, training, targets=True):
@@ -126,13 +144,8 @@ class BertTask(keras.Model):
             ValueError: if the loss or a metric takes probabilities, or `rows` is
                 unknown.
         """
-        check_rows(rows)
-        self.choices = compiling.Choices(
-            own_optimizer=is_auto(optimizer),
-            own_jit_compile=kwargs.get("jit_compile", "auto") == "auto",
-            learning_rate=learning_rate,
-            rows=rows,
-            arguments=compiling.compile_arguments(self, loss, metrics, **kwargs),
+        self.choices = compiling.chosen(
+            self, optimizer, loss, metrics, learning_rate, rows, kwargs
         )
         # `fit` makes the automatic one, knowing the steps.
         self.compile_with(None if self.choices.own_optimizer else optimizer)
@@ -233,14 +246,11 @@ class BertTask(keras.Model):
         Returns:
             The loss and metrics, a list or, with `return_dict`, a dictionary.
         """
-        arguments = {"x": x, "y": y, "sample_weight": sample_weight}
+        given = {"x": x, "y": y, "sample_weight": sample_weight}
         if "_use_cached_eval_dataset" not in kwargs:  # else `fit` has prepared them
-            data = feeding.prepare(self, x, y, sample_weight, steps=steps)
-            feeding.require_targets(data)
-            arguments = data.evaluate_arguments(batch_size)
-            fitting.tell(verbose, fitting.described(arguments["x"]))
+            given = fitting.prepare_evaluation(self, given, batch_size, steps, verbose)
         return super().evaluate(
-            **{"batch_size": batch_size, "steps": steps, **untuned(arguments)},
+            **{"batch_size": batch_size, "steps": steps, **untuned(given)},
             verbose=verbose,
             callbacks=callbacks,
             return_dict=return_dict,
@@ -260,6 +270,8 @@ class BertTask(keras.Model):
             steps: as in Keras; it goes with a dataset.
             callbacks: as in Keras.
         """
+        if self.behind_end is not None and feeding.is_dataset(x):
+            return feeding.predict_each(self, x, batch_size, steps, callbacks)
         data = feeding.prepare_prediction(self, x, steps)
         arguments = data.predict_arguments(batch_size)
         fitting.tell(verbose, fitting.described(arguments["x"]))
@@ -315,34 +327,58 @@ class BertTask(keras.Model):
         self.backbone.trainable = False
         compiling.compile_again(self)
 
-    def enable_lora(self, rank):
-        """Trains, of the backbone, only low-rank updates of query and value.
+    enable_lora = lora.enable
+    with_added_tokens = growing.with_added_tokens
+
+    # Presets and other files ---------------------------------------------------------
+
+    @classmethod
+    def from_preset(
+        cls,
+        preset,
+        *,
+        load_weights=True,
+        allow_pickle=False,
+        sequence_length=None,
+        remat=False,
+        dtype=None,
+        name=None,
+        **own,
+    ):
+        """Builds the task on a preset's encoder, with the head that the preset holds.
+
+        A head that the preset lacks, or has for something else than is asked for, is
+        random, which is told.
 
         Args:
-            rank: of the updates; 4 or 8 are common.
+            preset: a name, a folder, Google's zip, hf://… (`presets.find_preset`).
+            load_weights: False for random weights.
+            allow_pickle: True to read `pytorch_model.bin`, see `BertBackbone`.
+            sequence_length: tokens of the longest text, or of a window; None for what
+                the preset says, or else the model's positions.
+            remat: True to train in less memory and more time, see `BertBackbone`.
+            dtype: dtype or dtype policy, e.g. "mixed_bfloat16".
+            name: of the model.
+            **own: the arguments in `preset_arguments`, which the class explains; None
+                for what the preset says. `long_text` is "truncate" or "head_tail".
 
         Raises:
-            ValueError: if LoRA is on already, or the rank is not in [1, H].
-
-        Reference: Hu et al. 2021, https://arxiv.org/abs/2106.09685, section 4.2.
+            TypeError: if the class has no such argument.
         """
-        lora.enable(self.backbone, self.lora_rank, rank)
-        self.lora_rank = rank
-        compiling.compile_again(self)
+        saving.check_arguments(cls, own)
+        parts = saving.read_parts(
+            preset,
+            load_weights=load_weights,
+            allow_pickle=allow_pickle,
+            sequence_length=sequence_length,
+            long_text=own.pop("long_text", None),
+        )
+        encoder = {"remat": remat, "dtype": dtype}
+        return saving.task_of_preset(cls, parts, own, encoder, name, load_weights)
 
-    def with_added_tokens(self, tokens):
-        """Returns a copy of the task that knows more pieces; all old weights are kept.
-
-        Args:
-            tokens: words as the tokenizer normalises them, or continuations ("##ly").
-
-        Raises:
-            ValueError: if a piece is known, twice there, or could never be cut out.
-        """
-        self.require_preprocessor()
-        return growing.with_added_tokens(self, tokens)
-
-    # Saving --------------------------------------------------------------------------
+    save_to_preset = saving.save_task
+    push_to_hub = saving.push_task
+    export = saving.export_task
 
     def get_config(self):
         """Returns the parts common to all tasks; a subclass adds its head's."""
@@ -358,42 +394,6 @@ class BertTask(keras.Model):
     def from_config(cls, config, custom_objects=None):
         """Builds the task that `get_config` described, LoRA and frozen parts too."""
         return saving.task_from_config(cls, config, custom_objects)
-
-    def save_to_preset(self, folder):
-        """Writes a preset folder, which is a Hugging Face checkpoint folder as well.
-
-        LoRA is merged. An existing preset is replaced whole, or not at all.
-
-        Args:
-            folder: its path.
-
-        Raises:
-            ValueError: if the task has no preprocessor.
-        """
-        self.require_preprocessor()
-        saving.save_task(self, folder)
-
-    def push_to_hub(self, repository, *, private=None, licence=None):
-        """Uploads the preset to the Hugging Face Hub; see `saving.push_task`."""
-        return saving.push_task(self, repository, private, licence)
-
-    def export(
-        self, filepath, format="tf_saved_model", verbose=None, input_signature=None
-    ):
-        """Writes a SavedModel: text in, the person's answer out.
-
-        Args:
-            filepath: folder to write.
-            format: "tf_saved_model".
-            verbose: whether to say what was written.
-            input_signature: None; `kbert.export.saved_model` documents what is fixed.
-
-        Raises:
-            ImportError: if TensorFlow is not installed.
-            NotImplementedError: if the task has no served form.
-        """
-        self.require_preprocessor()
-        saving.export_task(self, filepath, format, verbose, input_signature)
 
 
 def _abstract(task):

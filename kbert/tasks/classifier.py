@@ -81,6 +81,10 @@ class BertClassifier(BertTask):
         dropout: rate in front of the dense layer; None for the config's.
         name: of the model.
 
+    `from_preset` takes `labels`, `num_classes`, `problem`, `dropout` and `long_text`. A
+    head that the preset holds is used unless other labels or another problem are asked
+    for.
+
     Call arguments, a dictionary: those of `BertBackbone`, and
         first_positions: int32 (texts,), where each text's [CLS] lies in the rows laid
             end to end; absent or None for one text a row.
@@ -106,6 +110,7 @@ class BertClassifier(BertTask):
     """
 
     is_served = True
+    preset_arguments = ("labels", "num_classes", "problem", "dropout", "long_text")
 
     def __init__(
         self,
@@ -249,64 +254,15 @@ class BertClassifier(BertTask):
         }
 
     @classmethod
-    def from_preset(
-        cls,
-        preset,
-        *,
-        labels=None,
-        num_classes=None,
-        problem=None,
-        load_weights=True,
-        allow_pickle=False,
-        sequence_length=None,
-        long_text=None,
-        dropout=None,
-        remat=False,
-        dtype=None,
-        name=None,
-    ):
-        """Builds a classifier on a preset's encoder.
-
-        A head that the preset holds is used, with its labels, unless other labels or
-        another problem are asked for; else the head is random, which is told.
-
-        Args:
-            preset: a name, a folder, Google's zip, hf://… (`presets.find_preset`).
-            labels: as for the constructor; None for what the preset says.
-            num_classes: as for the constructor; None for what the preset says.
-            problem: as for the constructor; None for what the preset says.
-            dropout: as for the constructor; None for what the preset says.
-            load_weights: False for random weights.
-            allow_pickle: True to read `pytorch_model.bin`, see `BertBackbone`.
-            sequence_length: longest text in tokens; None for what the preset says, or
-                else the model's positions.
-            long_text: "truncate" or "head_tail"; None for what the preset says.
-            remat: True to train in less memory and more time, see `BertBackbone`.
-            dtype: dtype or dtype policy, e.g. "mixed_bfloat16".
-            name: of the model.
-
-        Returns:
-            A `BertClassifier`.
-        """
-        parts = saving.read_parts(
-            preset,
-            load_weights=load_weights,
-            allow_pickle=allow_pickle,
-            sequence_length=sequence_length,
-            long_text=long_text,
-        )
+    def arguments_of(cls, parts, asked):
+        """Returns labels and problem, those asked for or else those of the preset."""
         saved = saved_head(parts.config)
-        asked = _asked_head(saved, labels, num_classes, problem)
-        backbone = saving.encoder_of(
-            parts, load_weights=load_weights, remat=remat, dtype=dtype
-        )
-        task = cls(backbone, parts.preprocessor, **asked, dropout=dropout, name=name)
-        if load_weights:
-            differs = ""
-            if saved and not _same_head(saved, asked):
-                differs = f"{saved}, not for {asked}"
-            saving.load_weights(task, parts, differs=differs)
-        return task
+        head = {key: asked[key] for key in ("labels", "num_classes", "problem")}
+        head = _asked_head(saved, **head)
+        differs = ""
+        if saved and not _same_head(saved, head):
+            differs = f"{saved}, not for {head}"
+        return {**head, "dropout": asked["dropout"]}, differs
 
 
 def _check_labels(labels, num_classes, problem) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ import inspect
 
 import keras
 
-from kbert.preprocessing.layouts import choose_layout
+from kbert.preprocessing.layouts import check_rows, choose_layout
 from kbert.training.optimizer import AdamW
 from kbert.training.schedules import WarmupLinearDecay
 from kbert.training.token_scores import TokenCrossentropy
@@ -48,6 +48,22 @@ class Choices:
     learning_rate: float
     rows: str
     arguments: dict
+
+
+def chosen(task, optimizer, loss, metrics, learning_rate, rows, others) -> Choices:
+    """Returns what the arguments of `BertTask.compile` choose; `others` are Keras's.
+
+    Raises:
+        ValueError: if `rows` is unknown, or as `compile_arguments`.
+    """
+    check_rows(rows)
+    return Choices(
+        own_optimizer=is_auto(optimizer),
+        own_jit_compile=others.get("jit_compile", "auto") == "auto",
+        learning_rate=learning_rate,
+        rows=rows,
+        arguments=compile_arguments(task, loss, metrics, **others),
+    )
 
 
 def compile_from_config(task, config):
@@ -128,7 +144,7 @@ def _own(task, metrics):
 
 def _is_crossentropy(loss) -> bool:
     """Whether a loss is one of a choice among classes or pieces."""
-    return "from_logits" in loss.get_config() or isinstance(loss, TokenCrossentropy)
+    return "from_logits" in _options(loss) or isinstance(loss, TokenCrossentropy)
 
 
 def _takes_probabilities(found) -> bool:
@@ -191,7 +207,9 @@ def prepare_run(task, total_steps) -> list[str]:
     return told
 
 
-def layout_for(task, training, lengths, batch_size, order, epochs, *, packs=True):
+def layout_for(
+    task, training, lengths, batch_size, order, epochs, *, packs=True, rows=None
+):
     """Chooses how the texts of a run are laid into rows.
 
     Args:
@@ -202,6 +220,7 @@ def layout_for(task, training, lengths, batch_size, order, epochs, *, packs=True
         order: how they come to the batches, one of `layouts.ORDERS`.
         epochs: how often the texts are gone through.
         packs: whether the task could read several texts in a row.
+        rows: one of `layouts.ROWS`; None for the task's choice.
 
     Returns:
         A `SingleRows` or `PackedRows`.
@@ -210,7 +229,7 @@ def layout_for(task, training, lengths, batch_size, order, epochs, *, packs=True
         ValueError: if rows are to be packed for a task that does not read them, or
             under a distribution strategy.
     """
-    rows = task.choices.rows
+    rows = rows or task.choices.rows
     if not packs:
         if rows == "packed":
             raise ValueError(

@@ -191,6 +191,35 @@ def ready_arrays(x, config) -> dict[str, np.ndarray]:
     return {key: value.astype("int32") for key, value in arrays.items()}
 
 
+def grouped_arrays(x, config) -> dict[str, np.ndarray]:
+    """Returns ready inputs (N, K, S), K texts an example, checked as `ready_arrays`.
+
+    Args:
+        x: as there, with an axis more.
+        config: the backbone's `BertConfig`.
+
+    Raises:
+        ValueError: as there.
+    """
+    check_keys(x, ("token_ids", "padding_mask"), ("segment_ids",))
+    given = {key: value for key, value in x.items() if value is not None}
+    arrays = {key: keras.ops.convert_to_numpy(value) for key, value in given.items()}
+    arrays.setdefault("segment_ids", np.zeros_like(arrays["token_ids"]))
+    shapes = {key: value.shape for key, value in arrays.items()}
+    if len(set(shapes.values())) > 1 or len(arrays["token_ids"].shape) != 3:
+        raise ValueError(
+            "Ready inputs must be of one shape, (examples, choices, length). "
+            f"Received: {shapes}."
+        )
+    if not arrays["token_ids"].size:
+        raise ValueError(f"There must be at least one example. Received: {shapes}.")
+    check_inputs(
+        {key: value.reshape(-1, value.shape[-1]) for key, value in arrays.items()},
+        config,
+    )
+    return arrays
+
+
 def is_dataset(x) -> bool:
     """Whether `x` yields batches, as opposed to being texts or an array."""
     if isinstance(x, keras.utils.PyDataset):
@@ -210,6 +239,26 @@ def raw_batches(source, steps):
     batches = StreamedBatches(source, lambda *raw: raw, steps)
     for index in range(batches.steps):
         yield batches[index][0]
+
+
+def predict_each(task, source, batch_size, steps, callbacks) -> np.ndarray:
+    """Predicts the batches of a dataset one by one, for their outputs differ in width.
+
+    Args:
+        task: the `BertTask`.
+        source: the dataset.
+        batch_size: as for `BertTask.predict`.
+        steps: batches to read; None for the length of the dataset.
+        callbacks: as in Keras.
+
+    Returns:
+        The outputs of all, `task.behind_end` behind those that are narrower.
+    """
+    outputs = [
+        task.predict(raw, batch_size, verbose=0, callbacks=callbacks)
+        for raw in raw_batches(source, steps)
+    ]
+    return concatenate(outputs, task.behind_end)
 
 
 def concatenate(batches, fill) -> np.ndarray:

@@ -34,6 +34,7 @@ class Texts:
         lay: function that makes the inputs of a batch, as `rows.lay`.
         examples: where several texts make up an example, which they must not be split
             from, its number: not decreasing, integers (N,); else None.
+        single: what `single_batch` lays one a row, where that is not `encoded`.
     """
 
     encoded: Any
@@ -43,6 +44,7 @@ class Texts:
     choose_layout: Callable
     lay: Callable = lay
     examples: np.ndarray | None = None
+    single: Any = None
 
     def split(self, fraction) -> tuple["Texts", "Texts"]:
         """Returns all but the last `fraction` of the texts, and those."""
@@ -108,11 +110,12 @@ class Texts:
         Args:
             choose_width: function of the longest text's tokens to the width.
         """
-        width = choose_width(self.encoded.lengths.max())
-        count = len(self.encoded)
+        encoded = self.encoded if self.single is None else self.single
+        width = choose_width(encoded.lengths.max())
+        count = len(encoded)
         placement = one_a_row(count, width)
         texts = np.arange(count)
-        inputs = self.lay(self.encoded, texts, placement, self.pad_id)
+        inputs = self.lay(encoded, texts, placement, self.pad_id)
         del inputs["first_positions"]  # the first of every row
         y, weights = (
             None if values is None else lay_values(values, texts, placement)
@@ -136,6 +139,7 @@ class Texts:
             y=rows_of(self.y, indices),
             sample_weight=rows_of(self.sample_weight, indices),
             examples=rows_of(self.examples, indices),
+            single=None if self.single is None else self.single.select(indices),
         )
 
 
@@ -262,6 +266,21 @@ class Stream:
     def truncated(self) -> str:
         """Returns nothing: the texts are not known in advance."""
         return ""
+
+
+def padded(values, lengths) -> np.ndarray:
+    """Returns the values of every text's tokens in a row of its own, 0 behind its end.
+
+    Args:
+        values: float32 (total, C), those of one text after those of another.
+        lengths: tokens of each text, integers (N,).
+
+    Returns:
+        Float32 (N, S, C), S as many as the longest has.
+    """
+    rows = np.zeros((len(lengths), lengths.max(), values.shape[-1]), "float32")
+    rows[np.arange(lengths.max()) < lengths[:, None]] = values
+    return rows
 
 
 def parts_of(count, fraction):

@@ -66,6 +66,26 @@ def prepare_fit(
     }
 
 
+def prepare_evaluation(task, given, batch_size, steps, verbose) -> dict:
+    """Returns the data arguments of Keras's `evaluate`, and says how rows are laid.
+
+    Args:
+        task: the `BertTask`.
+        given: x, y and sample_weight by name, as passed to `evaluate`.
+        batch_size: the same.
+        steps: the same.
+        verbose: 0 to say nothing.
+
+    Raises:
+        ValueError: if the data are not what the task takes, or there are no targets.
+    """
+    data = feeding.prepare(task, **given, steps=steps)
+    feeding.require_targets(data)
+    arguments = data.evaluate_arguments(batch_size)
+    tell(verbose, described(arguments["x"]))
+    return arguments
+
+
 def tell(verbose, *sentences):
     """Says what was chosen, unless `verbose` is 0."""
     if verbose != 0:

@@ -11,21 +11,23 @@ _GROWING = ("embeddings/token_embedding/embeddings", "mlm/bias")
 
 
 def with_added_tokens(task, tokens):
-    """Returns a copy of a task whose vocabulary has more pieces at its end.
+    """Returns a copy of the task that knows more pieces; all old weights are kept.
 
-    New rows are random, as at the beginning of pre-training, and must be trained (the
-    bias starts at 0). Rows that a padded embedding has beyond the vocabulary are used
-    before any is added. The given task stays as it is: variables cannot grow. The copy
-    is compiled as a new task is, with the same learning rate and rows.
+    The pieces stand at the end of its vocabulary. New rows are random, as at the
+    beginning of pre-training, and must be trained (the bias starts at 0). Rows that a
+    padded embedding has beyond the vocabulary are used before any is added. The given
+    task stays as it is: variables cannot grow. The copy is compiled as a new task is,
+    with the same learning rate and rows.
 
     Args:
-        task: a `BertTask` with a preprocessor.
-        tokens: pieces, as for `BertTask.with_added_tokens`.
+        task: the `BertTask`.
+        tokens: words as the tokenizer normalises them, or continuations ("##ly").
 
     Raises:
-        ValueError: as there.
+        ValueError: if a piece is known, twice there, or could never be cut out; or if
+            the task has no preprocessor.
     """
-    tokenizer = task.preprocessor.tokenizer
+    tokenizer = task.require_preprocessor().tokenizer
     tokens = _checked(tokens, tokenizer)
     config = copying.deepcopy(task.get_config())
     options = config["preprocessor"]["config"]["tokenizer"]

@@ -1,14 +1,14 @@
 """LoRA: low-rank updates of the query and value projections."""
 
 from kbert.backbone import freeze
+from kbert.tasks.compiling import compile_again
 
 
-def enable(backbone, current, rank):
-    """Trains, of a backbone, only low-rank updates of query and value.
+def enable(task, rank):
+    """Trains, of the backbone, only low-rank updates of query and value.
 
     Args:
-        backbone: a `BertBackbone`.
-        current: the rank of the updates it has, None without.
+        task: the `BertTask`.
         rank: of the updates; 4 or 8 are common.
 
     Raises:
@@ -16,6 +16,7 @@ def enable(backbone, current, rank):
 
     Reference: Hu et al. 2021, https://arxiv.org/abs/2106.09685, section 4.2.
     """
+    backbone, current = task.backbone, task.lora_rank
     hidden_dim = backbone.config.hidden_dim
     if current is not None:
         raise ValueError(f"LoRA is on already. Received: rank={rank}, after {current}.")
@@ -30,3 +31,5 @@ def enable(backbone, current, rank):
         layer.attention.value.enable_lora(rank)
     weights = [w.path for w in backbone.weights if "lora_kernel" not in w.path]
     freeze(backbone, weights)
+    task.lora_rank = rank
+    compile_again(task)

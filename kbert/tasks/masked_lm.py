@@ -7,7 +7,7 @@ import numpy as np
 
 from kbert.preprocessing.masking import MaskingRule, blanks_of
 from kbert.preprocessing.raw_text import read_raw
-from kbert.tasks import masked_feeds, masked_heads, saving
+from kbert.tasks import masked_feeds, masked_heads
 from kbert.tasks.base import BertTask
 from kbert.training.token_scores import TokenAccuracy, TokenCrossentropy
 
@@ -68,6 +68,9 @@ class BertMaskedLM(BertTask):
         head_epsilon: of the head's normalisation; None for the config's.
         name: of the model.
 
+    `from_preset` takes `masking` and `long_text`; activation and epsilon of the head
+    are the preset's.
+
     Call arguments, a dictionary: those of `BertBackbone`, and
         mask_positions: int32 (masked,), where the masked tokens lie in the rows laid
             end to end: row * S + column.
@@ -95,6 +98,7 @@ class BertMaskedLM(BertTask):
     optional_inputs = ()
     uses_pooler = False
     has_next_sentence = False
+    preset_arguments = ("masking", "long_text")
 
     def __init__(
         self,
@@ -174,10 +178,6 @@ class BertMaskedLM(BertTask):
         """Returns texts to mask, or ready arrays; see `BertTask.read`."""
         return masked_feeds.read(self, x, y, sample_weight, training, targets)
 
-    def class_indices(self, class_weight):
-        """Refuses: pieces have no weights of their own."""
-        raise no_class_weight(class_weight)
-
     def default_loss(self):
         """Returns the cross-entropy, the mean over the masked tokens."""
         return TokenCrossentropy()
@@ -214,61 +214,9 @@ class BertMaskedLM(BertTask):
         return super().from_config(config, custom_objects)
 
     @classmethod
-    def from_preset(
-        cls,
-        preset,
-        *,
-        masking=None,
-        load_weights=True,
-        allow_pickle=False,
-        sequence_length=None,
-        long_text=None,
-        remat=False,
-        dtype=None,
-        name=None,
-    ):
-        """Builds the model of a preset, with the head that it holds.
-
-        A preset without one gives a random head, which is told.
-
-        Args:
-            preset: a name, a folder, Google's zip, hf://… (`presets.find_preset`).
-            masking: as for the constructor.
-            load_weights: False for random weights.
-            allow_pickle: True to read `pytorch_model.bin`, see `BertBackbone`.
-            sequence_length: longest text in tokens; None for what the preset says, or
-                else the model's positions.
-            long_text: "truncate" or "head_tail"; None for what the preset says.
-            remat: True to train in less memory and more time, see `BertBackbone`.
-            dtype: dtype or dtype policy, e.g. "mixed_bfloat16".
-            name: of the model.
-
-        Returns:
-            A `BertMaskedLM`.
-        """
-        parts = saving.read_parts(
-            preset,
-            load_weights=load_weights,
-            allow_pickle=allow_pickle,
-            sequence_length=sequence_length,
-            long_text=long_text,
-        )
-        backbone = saving.encoder_of(
-            parts, load_weights=load_weights, remat=remat, dtype=dtype
-        )
-        maths = masked_heads.saved_maths(parts.preset)
-        task = cls(backbone, parts.preprocessor, masking=masking, **maths, name=name)
-        if load_weights:
-            saving.load_weights(task, parts)
-        return task
-
-
-def no_class_weight(class_weight):
-    """Returns the error for weights of classes where pieces are predicted."""
-    return ValueError(
-        "A model of masked tokens has no classes to weigh; use `sample_weight`, one a "
-        f"text. Received: class_weight={class_weight!r}."
-    )
+    def arguments_of(cls, parts, asked):
+        """Returns the rule of masking, and the maths of the preset's head."""
+        return {**asked, **masked_heads.saved_maths(parts.preset)}, ""
 
 
 def _fillings(logits, tokenizer, top_k):

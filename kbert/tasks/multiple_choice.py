@@ -7,12 +7,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from kbert.backbone import check_inputs, check_keys
 from kbert.layers.heads import RULED_OUT, ChoiceLogits
 from kbert.preprocessing import choices as choice_codes
 from kbert.preprocessing.labels import check_weights
 from kbert.preprocessing.raw_text import is_raw
-from kbert.tasks import feeding, saving
+from kbert.tasks import feeding
 from kbert.tasks.base import BertTask
 from kbert.tasks.class_heads import class_logits, class_weights
 from kbert.tasks.compiling import check_one_device, layout_for
@@ -44,13 +43,15 @@ class BertMultipleChoice(BertTask):
     their number may differ from prompt to prompt, and a prompt and a choice that are
     too long together are cut by the preprocessor's rule. y is the index of the right
     choice. A batch holds whole examples, one choice a row. In a dataset every batch
-    must have as many choices at most as the first.
+    must have as many choices at most as the first; to predict, any number.
 
     Args:
         backbone: a `BertBackbone`.
         preprocessor: a `BertPreprocessor`, or None to take ready arrays only.
         dropout: rate in front of the dense layer; None for the config's.
         name: of the model.
+
+    `from_preset` takes `dropout` and `long_text`.
 
     Call arguments, a dictionary: those of `BertBackbone`, (N * K, S) each, and
         first_positions: int32 (N * K,), where each text's [CLS] lies in the rows laid
@@ -76,6 +77,8 @@ class BertMultipleChoice(BertTask):
     """
 
     optional_inputs = ("first_positions", "choice_mask")
+    behind_end = RULED_OUT
+    preset_arguments = ("dropout", "long_text")
 
     def __init__(
         self, backbone, preprocessor=None, *, dropout=None, name=None, **kwargs
@@ -137,7 +140,7 @@ class BertMultipleChoice(BertTask):
         if is_raw(x):
             encoded = choice_codes.encode_choices(x, self.require_preprocessor())
         else:
-            arrays = _ready_arrays(x, self.backbone.config)
+            arrays = feeding.grouped_arrays(x, self.backbone.config)
             encoded = choice_codes.choices_of_arrays(arrays)
         if y is not None:
             y = choice_codes.encode_answers(y, encoded.counts)
@@ -150,33 +153,6 @@ class BertMultipleChoice(BertTask):
             pad_id=self.backbone.config.pad_token_id,
             choose_layout=functools.partial(layout_for, self, training, packs=False),
             lay=choice_codes.lay_choices,
-        )
-
-    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
-        """Returns the logits (N, choices) of every example, in order.
-
-        Args:
-            x: as for `fit`, without answers. The batches of a dataset are predicted
-                one by one, since they may have other numbers of choices.
-            batch_size: as in `BertTask.predict`.
-            verbose: as in Keras.
-            steps: as in Keras; it goes with a dataset.
-            callbacks: as in Keras.
-        """
-        if not feeding.is_dataset(x):
-            return super().predict(x, batch_size, verbose, steps, callbacks)
-        predict = super().predict
-        batches = [
-            predict(raw, batch_size, verbose=0, callbacks=callbacks)
-            for raw in feeding.raw_batches(x, steps)
-        ]
-        return feeding.concatenate(batches, fill=RULED_OUT)
-
-    def class_indices(self, class_weight):
-        """Refuses: the first choice of one example is not that of another."""
-        raise ValueError(
-            "Multiple choice has no classes to weigh. Use `sample_weight`. Received: "
-            f"class_weight={class_weight!r}."
         )
 
     def default_loss(self):
@@ -195,78 +171,9 @@ class BertMultipleChoice(BertTask):
         """Returns what transformers' `BertForMultipleChoice` reads."""
         return {
             "architectures": ["BertForMultipleChoice"],
-            "classifier_dropout": self.dropout,
+            "classifier_dropout": self.backbone.config.told_dropout(self.dropout),
         }
 
     def get_config(self):
         """Returns the constructor's arguments."""
         return {**super().get_config(), "dropout": self.dropout}
-
-    @classmethod
-    def from_preset(
-        cls,
-        preset,
-        *,
-        load_weights=True,
-        allow_pickle=False,
-        sequence_length=None,
-        long_text=None,
-        dropout=None,
-        remat=False,
-        dtype=None,
-        name=None,
-    ):
-        """Builds a multiple choice on a preset's encoder.
-
-        A head that the preset holds is used; else the head is random, which is told.
-
-        Args:
-            preset: a name, a folder, Google's zip, hf://… (`presets.find_preset`).
-            load_weights: False for random weights.
-            allow_pickle: True to read `pytorch_model.bin`, see `BertBackbone`.
-            sequence_length: most tokens of a prompt and a choice; None for what the
-                preset says, or else the model's positions.
-            long_text: "truncate" or "head_tail"; None for what the preset says.
-            dropout: as for the constructor; None for the config's.
-            remat: True to train in less memory and more time, see `BertBackbone`.
-            dtype: dtype or dtype policy, e.g. "mixed_bfloat16".
-            name: of the model.
-
-        Returns:
-            A `BertMultipleChoice`.
-        """
-        parts = saving.read_parts(
-            preset,
-            load_weights=load_weights,
-            allow_pickle=allow_pickle,
-            sequence_length=sequence_length,
-            long_text=long_text,
-        )
-        backbone = saving.encoder_of(
-            parts, load_weights=load_weights, remat=remat, dtype=dtype
-        )
-        model = cls(backbone, parts.preprocessor, dropout=dropout, name=name)
-        if load_weights:
-            saving.load_weights(model, parts)
-        return model
-
-
-def _ready_arrays(x, config) -> dict[str, np.ndarray]:
-    """Returns ready inputs (N, K, S), checked as those of other tasks are."""
-    check_keys(x, ("token_ids", "padding_mask"), ("segment_ids",))
-    given = {key: value for key, value in x.items() if value is not None}
-    arrays = {key: ops.convert_to_numpy(value) for key, value in given.items()}
-    arrays.setdefault("segment_ids", np.zeros_like(arrays["token_ids"]))
-    shapes = {key: value.shape for key, value in arrays.items()}
-    if len(set(shapes.values())) > 1 or len(arrays["token_ids"].shape) != 3:
-        raise ValueError(
-            "Ready inputs must be of one shape, (examples, choices, length). "
-            f"Received: {shapes}."
-        )
-    if not arrays["token_ids"].size:
-        raise ValueError(f"There must be at least one example. Received: {shapes}.")
-    check_inputs(
-        {key: value.reshape(-1, value.shape[-1]) for key, value in arrays.items()},
-        config,
-    )
-    return arrays

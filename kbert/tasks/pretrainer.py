@@ -2,9 +2,8 @@
 
 import keras
 
-from kbert.tasks import masked_feeds, masked_heads, saving
+from kbert.tasks import masked_feeds, masked_heads
 from kbert.tasks.base import BertTask
-from kbert.tasks.masked_lm import no_class_weight
 from kbert.training.token_scores import TokenAccuracy, TokenCrossentropy
 
 
@@ -28,6 +27,9 @@ class BertPretrainer(BertTask):
         head_activation: of the head of masked tokens; None for the config's.
         head_epsilon: of its normalisation; None for the config's.
         name: of the model.
+
+    `from_preset` takes `long_text`; activation and epsilon of the head are the
+    preset's.
 
     Call arguments, a dictionary: those of `BertBackbone`, and
         mask_positions: int32 (masked,), where the masked tokens lie in the rows laid
@@ -107,10 +109,6 @@ class BertPretrainer(BertTask):
         """Returns instances, which are ready arrays; see `BertTask.read`."""
         return masked_feeds.read(self, x, y, sample_weight, training, targets)
 
-    def class_indices(self, class_weight):
-        """Refuses: pieces have no weights of their own."""
-        raise no_class_weight(class_weight)
-
     def default_loss(self):
         """Returns the cross-entropy of each head, whose sum is minimised."""
         return {
@@ -150,48 +148,6 @@ class BertPretrainer(BertTask):
         }
 
     @classmethod
-    def from_preset(
-        cls,
-        preset,
-        *,
-        load_weights=True,
-        allow_pickle=False,
-        sequence_length=None,
-        long_text=None,
-        remat=False,
-        dtype=None,
-        name=None,
-    ):
-        """Builds the model of a preset, with the heads that it holds.
-
-        What the preset lacks (a head, the pooler) is random, which is told.
-
-        Args:
-            preset: a name, a folder, Google's zip, hf://… (`presets.find_preset`).
-            load_weights: False for random weights, to pre-train from scratch.
-            allow_pickle: True to read `pytorch_model.bin`, see `BertBackbone`.
-            sequence_length: longest text in tokens; None for what the preset says, or
-                else the model's positions.
-            long_text: "truncate" or "head_tail"; None for what the preset says.
-            remat: True to train in less memory and more time, see `BertBackbone`.
-            dtype: dtype or dtype policy, e.g. "mixed_bfloat16".
-            name: of the model.
-
-        Returns:
-            A `BertPretrainer`.
-        """
-        parts = saving.read_parts(
-            preset,
-            load_weights=load_weights,
-            allow_pickle=allow_pickle,
-            sequence_length=sequence_length,
-            long_text=long_text,
-        )
-        backbone = saving.encoder_of(
-            parts, load_weights=load_weights, remat=remat, dtype=dtype
-        )
-        maths = masked_heads.saved_maths(parts.preset)
-        task = cls(backbone, parts.preprocessor, **maths, name=name)
-        if load_weights:
-            saving.load_weights(task, parts)
-        return task
+    def arguments_of(cls, parts, asked):
+        """Returns the maths of the preset's head of masked tokens."""
+        return masked_heads.saved_maths(parts.preset), ""

@@ -11,7 +11,7 @@ from kbert.preprocessing.best_spans import choose
 from kbert.preprocessing.gold_answers import read_answers
 from kbert.preprocessing.raw_text import is_raw
 from kbert.preprocessing.spans import Windows
-from kbert.tasks import feeding, saving, windowed
+from kbert.tasks import feeding, windowed
 from kbert.tasks.base import BertTask
 
 # Of run_squad.py: positions of a window, where nothing else is said.
@@ -42,6 +42,10 @@ class BertQuestionAnswerer(BertTask):
             and `tune_null_threshold` finds the best one.
         name: of the model.
 
+    `from_preset` takes the settings `doc_stride`, `n_best_size`, `max_answer_length`
+    and `null_threshold`; windows have 384 positions, if the model has as many, where
+    neither `sequence_length` nor the preset says.
+
     Call arguments, a dictionary: those of `BertBackbone`, one text a row.
 
     Returns:
@@ -66,6 +70,12 @@ class BertQuestionAnswerer(BertTask):
     """
 
     uses_pooler = False
+    preset_arguments = (
+        "doc_stride",
+        "n_best_size",
+        "max_answer_length",
+        "null_threshold",
+    )
 
     def __init__(
         self,
@@ -226,23 +236,23 @@ class BertQuestionAnswerer(BertTask):
         """Returns the logits of every window, and the question that each is of.
 
         Args:
-            x: `(questions, contexts)`, or ready arrays, a window a row.
+            x: `(questions, contexts)`; ready arrays, a window a row; or a dataset of
+                batches of either, which are predicted one by one.
             batch_size: windows a step.
             verbose: as in Keras.
-            steps: None.
+            steps: as in Keras; it goes with a dataset.
             callbacks: as in Keras.
 
         Returns:
             `kbert.tasks.windowed.SpanLogits`.
 
         Raises:
-            TypeError, ValueError: if `x` is neither, or `steps` is given.
+            TypeError, ValueError: if `x` is none of these.
         """
         if feeding.is_dataset(x):
-            raise TypeError(
-                "`predict` takes (questions, contexts) as lists, or a dictionary of "
-                "arrays: a dataset does not say whose window is whose. Received: "
-                f"{type(x).__name__}."
+            batches = feeding.raw_batches(x, steps)
+            return windowed.joined(
+                [self.predict(raw, batch_size, 0, None, callbacks) for raw in batches]
             )
         if not is_raw(x) or steps is not None:
             logits = super().predict(x, batch_size, verbose, steps, callbacks)
@@ -275,13 +285,6 @@ class BertQuestionAnswerer(BertTask):
     def encode_targets(self, y, count, *, training):
         """Returns the positions of answers in ready arrays, int32 (W, 2)."""
         return windowed.check_positions(y, count)
-
-    def class_indices(self, class_weight):
-        """Refuses: positions are no classes."""
-        raise ValueError(
-            "Answers have no classes. Received: class_weight="
-            f"{class_weight!r}. Use `sample_weight`."
-        )
 
     def default_loss(self):
         """Returns the cross-entropy of starts and ends, the mean of both."""
@@ -318,63 +321,14 @@ class BertQuestionAnswerer(BertTask):
         return {**super().get_config(), **self.settings()}
 
     @classmethod
-    def from_preset(
-        cls,
-        preset,
-        *,
-        load_weights=True,
-        allow_pickle=False,
-        sequence_length=None,
-        doc_stride=None,
-        n_best_size=None,
-        max_answer_length=None,
-        null_threshold=None,
-        remat=False,
-        dtype=None,
-        name=None,
-    ):
-        """Builds a question answerer on a preset's encoder.
+    def arguments_of(cls, parts, asked):
+        """Returns the settings asked for, or else those of the preset.
 
-        A head that the preset holds is used; else the head is random, which is told.
-
-        Args:
-            preset: a name, a folder, Google's zip, hf://… (`presets.find_preset`).
-            load_weights: False for random weights.
-            allow_pickle: True to read `pytorch_model.bin`, see `BertBackbone`.
-            sequence_length: positions of a window; None for what the preset says, or
-                else 384, if the model has as many.
-            doc_stride: as for the constructor; None for what the preset says.
-            n_best_size: as for the constructor; the same.
-            max_answer_length: as for the constructor; the same.
-            null_threshold: as for the constructor; the same.
-            remat: True to train in less memory and more time, see `BertBackbone`.
-            dtype: dtype or dtype policy, e.g. "mixed_bfloat16".
-            name: of the model.
-
-        Returns:
-            A `BertQuestionAnswerer`.
+        The preprocessor's length, where neither says one, is that of a window.
         """
-        parts = saving.read_parts(
-            preset,
-            load_weights=load_weights,
-            allow_pickle=allow_pickle,
-            sequence_length=sequence_length,
-        )
         if parts.preprocessor.sequence_length is None:
             window = min(_WINDOW, parts.preprocessor.max_length)
             parts.preprocessor.sequence_length = window
-        asked = {
-            "doc_stride": doc_stride,
-            "n_best_size": n_best_size,
-            "max_answer_length": max_answer_length,
-            "null_threshold": null_threshold,
-        }
         said = parts.preset.metadata().get("answering", {})
-        said |= {key: value for key, value in asked.items() if value is not None}
-        backbone = saving.encoder_of(
-            parts, load_weights=load_weights, remat=remat, dtype=dtype
-        )
-        answerer = cls(backbone, parts.preprocessor, **said, name=name)
-        if load_weights:
-            saving.load_weights(answerer, parts)
-        return answerer
+        told = {key: value for key, value in asked.items() if value is not None}
+        return {**said, **told}, ""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.util
+import inspect
 import pathlib
 import sys
 import tempfile
@@ -64,6 +65,8 @@ def read_parts(
         architecture = BertConfig.from_hugging_face(config)
         if load_weights:
             sizes.check_preset(preset, architecture)
+        if sequence_length is not None:  # in spite of what the preset was cut at
+            asked["max_sequence_length"] = architecture.max_sequence_length
         preprocessor = BertPreprocessor.from_preset(
             preset, **{key: value for key, value in asked.items() if value is not None}
         )
@@ -71,18 +74,46 @@ def read_parts(
     return PresetParts(preset, config, architecture, preprocessor)
 
 
-def encoder_of(parts, *, load_weights, remat, dtype) -> BertBackbone:
-    """Builds a preset's encoder, with weights only where none are about to come.
+def check_arguments(cls, own):
+    """Refuses arguments of `from_preset` that a class does not have.
 
     Args:
-        parts: what the preset says.
-        load_weights: whether its weights will be loaded.
-        remat: as for `BertBackbone`.
-        dtype: the same.
+        cls: the task's class.
+        own: {name: value} of those that are not every task's.
+
+    Raises:
+        TypeError: naming them, and what the class takes.
     """
-    return BertBackbone.from_architecture(
-        parts.architecture, remat=remat, dtype=dtype, random_weights=not load_weights
+    unknown = sorted({*own} - {*cls.preset_arguments})
+    if unknown:
+        common = list(inspect.signature(cls.from_preset).parameters)[1:-1]
+        raise TypeError(
+            f"{cls.__name__}.from_preset takes {common}, as every task, and "
+            f"{sorted(cls.preset_arguments)} of its own. Received: {unknown}."
+        )
+
+
+def task_of_preset(cls, parts, own, encoder, name, load_weights):
+    """Builds a task of what a preset says and what was asked for.
+
+    Args:
+        cls: the task's class.
+        parts: what the preset says.
+        own: {name: value} of the class's own arguments that were passed.
+        encoder: remat and dtype, as for `BertBackbone`.
+        name: of the model.
+        load_weights: False for random weights.
+    """
+    names_of_own = [key for key in cls.preset_arguments if key != "long_text"]
+    arguments, differs = cls.arguments_of(parts, dict.fromkeys(names_of_own) | own)
+    # With random weights only where none are about to come.
+    backbone = BertBackbone.from_architecture(
+        parts.architecture, random_weights=not load_weights, **encoder
     )
+    task = cls(backbone, parts.preprocessor, **arguments, name=name)
+    if load_weights:
+        load_weights_of(task, parts, differs)
+    return task
 
 
 def saved_labels(config, architecture) -> list[str] | None:
@@ -98,7 +129,7 @@ def saved_labels(config, architecture) -> list[str] | None:
     return [by_index[index] for index in sorted(by_index, key=int)]
 
 
-def load_weights(task, parts, *, differs=""):
+def load_weights_of(task, parts, differs):
     """Loads a preset's weights, those of the head where it is the task's.
 
     Args:
@@ -120,7 +151,7 @@ def load_weights(task, parts, *, differs=""):
         warnings.warn(
             f"The head of {parts.preset.name} is for {differs}: a new one is "
             "random. Train it before its answers mean anything.",
-            stacklevel=3,
+            stacklevel=4,
         )
         for path in task.head_weights():
             del variables[path]
@@ -195,13 +226,18 @@ def task_from_config(cls, config, custom_objects=None):
 
 
 def save_task(task, folder):
-    """Writes a task as a preset folder.
+    """Writes a preset folder, which is a Hugging Face checkpoint folder as well.
+
+    LoRA is merged. An existing preset is replaced whole, or not at all.
 
     Args:
-        task: a `BertTask`.
-        folder: path of the folder.
+        task: the `BertTask`.
+        folder: its path.
+
+    Raises:
+        ValueError: if the task has no preprocessor.
     """
-    preprocessor = task.preprocessor
+    preprocessor = task.require_preprocessor()
     checkpoint.write_folder(
         folder,
         merged_weights(task),
@@ -209,6 +245,7 @@ def save_task(task, folder):
         preprocessor.tokenizer,
         head=task.hugging_face_head(),
         longest=preprocessor.max_length,
+        more=task.preset_files(),
         metadata={
             "task": type(task).__name__,
             **task.preset_metadata(),
@@ -222,13 +259,13 @@ def save_task(task, folder):
     )
 
 
-def push_task(task, repository, private, licence):
-    """Uploads a task as a preset to the Hugging Face Hub, with a model card.
+def push_task(task, repository, *, private=None, licence=None):
+    """Uploads the preset to the Hugging Face Hub, with a model card.
 
     Anyone who may read it loads it by `from_preset("hf://organisation/name")`.
 
     Args:
-        task: a `BertTask`.
+        task: the `BertTask`.
         repository: "organisation/name"; made where it does not exist.
         private: whether a new one is private; None for the organisation's rule.
         licence: for the model card, like "apache-2.0"; None for that of the preset
@@ -262,8 +299,25 @@ def merged_weights(task) -> dict:
     }
 
 
-def export_task(task, filepath, format, verbose, input_signature):
-    """Writes a SavedModel; see `BertTask.export`."""
+def export_task(
+    task, filepath, format="tf_saved_model", verbose=None, input_signature=None
+):
+    """Writes a SavedModel: text in, the person's answer out.
+
+    Args:
+        task: the `BertTask`.
+        filepath: folder to write.
+        format: "tf_saved_model".
+        verbose: whether to say what was written.
+        input_signature: None; `kbert.export.saved_model` documents what is fixed.
+
+    Raises:
+        ImportError: if TensorFlow is not installed.
+        NotImplementedError: if the task has no served form.
+        ValueError: if `format` or `input_signature` is another, or the task has no
+            preprocessor.
+    """
+    task.require_preprocessor()
     if not task.is_served:
         raise NotImplementedError(
             f"There is no served form of a {type(task).__name__} yet. Keep it with "

@@ -13,7 +13,7 @@ from kbert.preprocessing import labels as label_codes
 from kbert.preprocessing.raw_text import is_raw
 from kbert.preprocessing.tags import check_several_tags, encode_tags
 from kbert.preprocessing.words import encode_words, read_words
-from kbert.tasks import feeding, saving, word_feed
+from kbert.tasks import saving, word_feed
 from kbert.tasks.base import BertTask
 from kbert.tasks.class_heads import class_logits, class_weights
 from kbert.tasks.word_scores import EntityScores
@@ -63,6 +63,9 @@ class BertTokenClassifier(BertTask):
         dropout: rate in front of the dense layer; None for the config's.
         name: of the model.
 
+    `from_preset` takes `labels`, `num_classes` and `dropout`. A head that the preset
+    holds is used unless other labels are asked for.
+
     Call arguments, a dictionary: those of `BertBackbone`. Beside ready arrays `y` is
         int (B, S), below 0 at every token that is not scored, and so are the targets
         that a loss or metric of your own gets.
@@ -89,6 +92,8 @@ class BertTokenClassifier(BertTask):
     """
 
     uses_pooler = False
+    behind_end = 0
+    preset_arguments = ("labels", "num_classes", "dropout")
 
     def __init__(
         self,
@@ -223,26 +228,6 @@ class BertTokenClassifier(BertTask):
         """Returns `class_weight` with the names of tags replaced by their indices."""
         return label_codes.encode_class_weight(class_weight, self.labels)
 
-    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
-        """Returns the logits (texts, S, C) of every text, in order.
-
-        Args:
-            x: as for `fit`, without tags. The batches of a dataset are predicted one
-                by one, since their texts are of other lengths.
-            batch_size: as in `BertTask.predict`.
-            verbose: as in Keras.
-            steps: as in Keras; it goes with a dataset.
-            callbacks: as in Keras.
-        """
-        if not feeding.is_dataset(x):
-            return super().predict(x, batch_size, verbose, steps, callbacks)
-        predict = super().predict
-        batches = [
-            predict(raw, batch_size, verbose=0, callbacks=callbacks)
-            for raw in feeding.raw_batches(x, steps)
-        ]
-        return feeding.concatenate(batches, fill=0)
-
     # Choices -------------------------------------------------------------------------
 
     def default_loss(self):
@@ -265,7 +250,7 @@ class BertTokenClassifier(BertTask):
             "architectures": ["BertForTokenClassification"],
             "id2label": {str(i): name for i, name in enumerate(self.labels)},
             "label2id": {name: index for index, name in enumerate(self.labels)},
-            "classifier_dropout": self.dropout,
+            "classifier_dropout": self.backbone.config.told_dropout(self.dropout),
         }
 
     def get_config(self):
@@ -277,64 +262,13 @@ class BertTokenClassifier(BertTask):
         }
 
     @classmethod
-    def from_preset(
-        cls,
-        preset,
-        *,
-        labels=None,
-        num_classes=None,
-        load_weights=True,
-        allow_pickle=False,
-        sequence_length=None,
-        dropout=None,
-        remat=False,
-        dtype=None,
-        name=None,
-    ):
-        """Builds a token classifier on a preset's encoder.
-
-        A head that the preset holds is used, with its labels, unless others are asked
-        for; else the head is random, which is told.
-
-        Args:
-            preset: a name, a folder, Google's zip, hf://… (`presets.find_preset`).
-            labels: as for the constructor; None for what the preset says.
-            num_classes: as for the constructor; None for what the preset says.
-            load_weights: False for random weights.
-            allow_pickle: True to read `pytorch_model.bin`, see `BertBackbone`.
-            sequence_length: tokens of a window; None for what the preset says, or else
-                the model's positions.
-            dropout: as for the constructor; None for the config's.
-            remat: True to train in less memory and more time, see `BertBackbone`.
-            dtype: dtype or dtype policy, e.g. "mixed_bfloat16".
-            name: of the model.
-
-        Returns:
-            A `BertTokenClassifier`.
-        """
-        parts = saving.read_parts(
-            preset,
-            load_weights=load_weights,
-            allow_pickle=allow_pickle,
-            sequence_length=sequence_length,
-        )
+    def arguments_of(cls, parts, asked):
+        """Returns the labels asked for, or else those of the preset."""
         saved = saving.saved_labels(parts.config, "BertForTokenClassification")
-        if labels is None and num_classes is None:
-            labels = saved
-        backbone = saving.encoder_of(
-            parts, load_weights=load_weights, remat=remat, dtype=dtype
-        )
-        tagger = cls(
-            backbone,
-            parts.preprocessor,
-            labels=labels,
-            num_classes=num_classes,
-            dropout=dropout,
-            name=name,
-        )
-        if load_weights:
-            differs = ""
-            if saved and not class_names.same_names(saved, tagger.labels):
-                differs = f"{saved}, not for {list(tagger.labels)}"
-            saving.load_weights(tagger, parts, differs=differs)
-        return tagger
+        if asked["labels"] is None and asked["num_classes"] is None:
+            return {**asked, "labels": saved}, ""
+        labels = class_names.name_classes(asked["labels"], asked["num_classes"])
+        differs = ""
+        if saved and not class_names.same_names(saved, labels):
+            differs = f"{saved}, not for {list(labels)}"
+        return {**asked, "labels": labels}, differs

@@ -19,6 +19,7 @@ from kbert.preprocessing.layouts import SingleRows
 from kbert.preprocessing.raw_text import PAIR_HINT, read_raw
 from kbert.preprocessing.spans import Windows, find_targets, make_windows
 from kbert.tasks.compiling import layout_for
+from kbert.tasks.feeding import concatenate
 from kbert.tasks.feeds import BATCH_SIZE, Arrays, Texts
 from kbert.tasks.fitting import tell
 
@@ -43,6 +44,18 @@ class SpanLogits(NamedTuple):
 def span_logits(computed, examples) -> SpanLogits:
     """Splits logits, float32 (W, 2, S), into those of starts and of ends."""
     return SpanLogits(computed[:, 0], computed[:, 1], examples)
+
+
+def joined(parts) -> SpanLogits:
+    """Joins the `SpanLogits` of batches; their questions are counted on."""
+    numbers, count = [], 0
+    for part in parts:
+        numbers.append(part.examples + count)
+        count += part.examples[-1] + 1  # every question has a window
+    starts, ends = (
+        concatenate([part[index] for part in parts], RULED_OUT) for index in (0, 1)
+    )
+    return SpanLogits(starts, ends, np.concatenate(numbers))
 
 
 def cut(task, x) -> Windows:

@@ -67,7 +67,7 @@ class Words:
 
     def predict_arguments(self, batch_size) -> dict:
         """Returns the data arguments of Keras's `predict`, in rows of one width."""
-        return self._windows(_one_width).predict_arguments(batch_size)
+        return self._windows(one_width).predict_arguments(batch_size)
 
     def single_batch(self, choose_width=int) -> tuple:
         """Returns all texts as one batch; see `Texts.single_batch`."""
@@ -77,10 +77,7 @@ class Words:
         """Returns the logits (N, S, C) of every text's positions, 0 behind its end."""
         batches: TextBatches = arguments["x"]
         logits = batches.collect(outputs)[self.encoded.sources]
-        lengths = np.diff(self.encoded.row_splits)
-        restored = np.zeros((len(lengths), lengths.max(), logits.shape[-1]), "float32")
-        restored[np.arange(lengths.max()) < lengths[:, None]] = logits
-        return restored
+        return feeds.padded(logits, np.diff(self.encoded.row_splits))
 
     def truncated(self) -> str:
         """Returns a sentence on long texts, empty where there are none."""
@@ -173,7 +170,7 @@ def _weights(y, sample_weight, by_tag):
     return weights if sample_weight is None else weights * sample_weight
 
 
-def _one_width(task, training, lengths, batch_size, order, epochs):
+def one_width(task, training, lengths, batch_size, order, epochs):
     """Chooses as `layout_for`, but one width, so that outputs can be laid together."""
     layout = layout_for(task, training, lengths, batch_size, order, epochs)
     if isinstance(layout, SingleRows):

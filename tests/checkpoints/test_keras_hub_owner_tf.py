@@ -73,3 +73,30 @@ def test_kbert_loads_what_keras_hub_wrote(tmp_path):
     expected = keras.ops.convert_to_numpy(theirs(INPUTS))
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert ours.preprocessor.tokenizer.get_config()["vocabulary"] == list(vocabulary)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
+def test_embedders_go_both_ways(pooling, tmp_path):
+    backbone = tiny.backbone(
+        activation="gelu_tanh", dropout=0.2, attention_dropout=0.2, num_layers=1
+    )
+    ours = kbert.BertEmbedder(
+        backbone, tiny.preprocessor(), pooling=pooling, normalize=pooling != "max"
+    )
+    random_bert.shake(ours.backbone, seed=3)
+    keras_hub.write_folder(
+        tmp_path / "hub",
+        saving.merged_weights(ours),
+        backbone.config,
+        ours.preprocessor.tokenizer,
+        embedding=ours.settings(),
+    )
+    theirs = owner.models.BertTextEmbedder.from_preset(str(tmp_path / "hub"))
+    expected = keras.ops.convert_to_numpy(theirs(INPUTS))
+    found = keras.ops.convert_to_numpy(ours(INPUTS))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    theirs.save_to_preset(str(tmp_path / "again"))
+    again = kbert.BertEmbedder.from_preset(tmp_path / "again")
+    found = keras.ops.convert_to_numpy(again(INPUTS))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert (again.pooling, again.normalize) == (pooling, pooling != "max")

@@ -82,6 +82,8 @@ def test_a_classifier_grows_and_keeps_what_is_frozen_and_lora():
         (kbert.BertMultipleChoice, {"dropout": 0.3}),
         (kbert.BertQuestionAnswerer, {"null_threshold": 2.0}),
         (kbert.BertPretrainer, {"head_epsilon": 1e-5}),
+        (kbert.BertEmbedder, {"pooling": "max"}),
+        (kbert.BertFeatureExtractor, {"layers": [0, -1]}),
     ],
 )
 def test_every_task_grows_and_keeps_its_own(task, own):

@@ -157,8 +157,11 @@ def test_batches_of_a_stream(trained):
 
     _, accuracy = trained.evaluate(Stream(), verbose=0)
     assert accuracy > 0.9
-    with pytest.raises(TypeError, match="whose window is whose. Received: Stream"):
-        trained.predict(Stream())
+    found = trained.predict(Stream(), verbose=0)
+    expected = trained.predict(X, verbose=0)
+    np.testing.assert_array_equal(found.examples, expected.examples)
+    for ours, theirs in zip(found[:2], expected[:2], strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
 
 # --- what is refused -----------------------------------------------------------------
