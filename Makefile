@@ -26,7 +26,7 @@ help: ## list these targets
 demo: .venv-tensorflow/demo ## fine-tune on real sentences, export, ask the export
 	.venv-tensorflow/bin/python examples/sentiment/demo.py $(ARGS)
 
-test: $(BACKENDS:%=.venv-%/ready) .venv-tensorflow/peers .venv-serving/ready ## the suite on three backends
+test: $(BACKENDS:%=.venv-%/ready) .venv-tensorflow/peers .venv-serving/ready .venv-beam/ready ## the suite on three backends
 	$(PYTHON) scripts/run_tests.py $(BACKENDS)
 
 # For example: make test-jax ARGS="tests/test_config.py -k strict"
@@ -34,6 +34,7 @@ $(BACKENDS:%=test-%): test-%: .venv-%/ready
 	KERAS_BACKEND=$* .venv-$*/bin/python -m pytest $(ARGS)
 
 test-tensorflow: .venv-tensorflow/peers .venv-serving/ready
+test-torch: .venv-beam/ready
 
 test-wheel: .venv-wheel/ready ## the suite on the installed wheel, without the sources
 	rm -rf build/wheel
@@ -66,7 +67,7 @@ clean: ## remove the environments and all that was built
 .venv-tensorflow/ready: extras := tensorflow,demo,test
 .venv-jax/ready: extras := jax,test
 .venv-torch/ready: extras := torch,test
-.venv-torch/ready: peers := transformers tokenizers
+.venv-torch/ready: peers := transformers
 
 $(BACKENDS:%=.venv-%/ready): .venv-%/ready: $(VERSIONS) requirements/models.txt
 	$(PYTHON) -m venv .venv-$*
@@ -95,6 +96,12 @@ $(BACKENDS:%=.venv-%/ready): .venv-%/ready: $(VERSIONS) requirements/models.txt
 .venv-serving/ready: requirements/serving.txt
 	$(PYTHON) -m venv .venv-serving
 	.venv-serving/bin/python $(PIP) --requirement requirements/serving.txt
+	touch $@
+
+# Beam asks for older versions of what it shares with TensorFlow.
+.venv-beam/ready: pyproject.toml requirements/beam.txt
+	$(PYTHON) -m venv .venv-beam
+	.venv-beam/bin/python $(PIP) --constraint requirements/beam.txt --editable ".[beam]"
 	touch $@
 
 .venv-lint/ready: $(VERSIONS)

@@ -1,0 +1,50 @@
+"""A pipeline on Beam's own runner writes the bytes of `create_instances`.
+
+Beam wants older versions of packages than TensorFlow does, so it has an environment of
+its own, which the tests of one backend use.
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from kbert.pretraining.beam_pipeline import create_instances_with_beam
+from tests.conftest import PROJECT, other_python
+from tests.pretraining import toy
+from tests.pretraining.test_creation import SETTINGS, content, create
+
+PROGRAM = """
+import sys
+from kbert.pretraining.beam_pipeline import create_instances_with_beam
+from tests.pretraining.test_creation import SETTINGS, TOKENIZER
+
+for _ in range(2):
+    report = create_instances_with_beam(
+        sys.argv[1], sys.argv[2], TOKENIZER, SETTINGS, part_bytes=1 << 14
+    )
+print(report.instances)
+"""
+
+
+def test_beam_writes_the_same_bytes(tmp_path):
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text(toy.text(40))
+    done = subprocess.run(
+        [other_python(".venv-beam"), "-c", PROGRAM, corpus, tmp_path / "beam"],
+        cwd=PROJECT,
+        env={**os.environ, "KERAS_BACKEND": "numpy", "PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    report = create(corpus, tmp_path / "here")
+    assert int(done.stdout) == report.instances
+    assert content(tmp_path / "beam") == content(tmp_path / "here")
+
+
+def test_without_beam(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "apache_beam", None)
+    with pytest.raises(ImportError, match=r"apache-beam.*keras-kbert\[beam\]"):
+        create_instances_with_beam("a.txt", tmp_path, toy.tokenizer(), SETTINGS)
