@@ -43,9 +43,16 @@ def kbert(corpus, folder, dupe_factor, workers=1, shard_tokens=1 << 21):
     )
     # Small parts, so that even a small corpus keeps several workers busy.
     return cost(
-        lambda: create_instances(
-            corpus, folder, tokenizer, settings, workers=int(workers), part_bytes=1 << 20
-        ).instances
+        lambda: (
+            create_instances(
+                corpus,
+                folder,
+                tokenizer,
+                settings,
+                workers=int(workers),
+                part_bytes=1 << 20,
+            ).instances
+        )
     )
 
 
@@ -120,7 +127,7 @@ def google_statistics(corpus, passes):
 
 
 class Ends:
-    """The random numbers of a truncation, and how many tokens each end loses by them."""
+    """The random numbers of a truncation, and how many tokens each end loses."""
 
     def __init__(self, rng):
         self._rng = rng

@@ -70,7 +70,7 @@ def run(maker, *arguments):
 
 
 def environment():
-    """kbert without a framework, as its command runs; Google's code has TensorFlow."""
+    """Without a framework for kbert, as its command runs; Google's has TensorFlow."""
     return {**os.environ, "KERAS_BACKEND": "numpy", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 

@@ -236,9 +236,7 @@ NextSentence = Annotated[
 ]
 Duplicates = Annotated[
     int,
-    typer.Option(
-        "--dupe-factor", min=1, help="Times that the corpus is gone through."
-    ),
+    typer.Option("--dupe-factor", min=1, help="Times that the corpus is gone through."),
 ]
 ShortShare = Annotated[
     float, typer.Option("--short-seq-prob", min=0, max=1, help="Share of short ones.")

@@ -37,7 +37,9 @@ def test_a_vocabulary_is_learnt(corpus, vocabulary):
     assert tokenizer.vocabulary_size == 120
     line = failed("vocabulary", corpus, "--out", vocabulary)
     assert "must be new" in line
-    done = run("vocabulary", corpus, "--out", vocabulary.parent / "large", "--size", 9999)
+    done = run(
+        "vocabulary", corpus, "--out", vocabulary.parent / "large", "--size", 9999
+    )
     assert "fewer than 9,999 were found" in done.stderr
 
 
@@ -80,7 +82,9 @@ def test_bad_input(corpus, tmp_path):
     out = ("--out", tmp_path / "made")
     line = failed("instances", corpus, "--vocab", "nothing", *out)
     assert "must be a vocab.txt or a preset. Received: nothing" in line
-    line = failed("instances", corpus, "--vocab", "bert_base_en_uncased", "--cased", *out)
+    line = failed(
+        "instances", corpus, "--vocab", "bert_base_en_uncased", "--cased", *out
+    )
     assert "--cased goes with a vocab.txt" in line
     line = failed("instances", tmp_path / "no*", "--vocab", "bert_base_zh", *out)
     assert "names no file" in line

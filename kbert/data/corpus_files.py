@@ -124,7 +124,8 @@ def find_parts(
     """
     if kind not in ("auto", *KINDS):
         raise ValueError(
-            f"The kind of a corpus must be 'auto' or one of {KINDS}. Received: {kind!r}."
+            f"The kind of a corpus must be 'auto' or one of {KINDS}. Received: "
+            f"{kind!r}."
         )
     parts: list[list[Piece]] = [[]]
     size = 0
@@ -201,8 +202,10 @@ def _open(path: str):
     """Opens a file for reading bytes, unpacked as its name says."""
     suffix = pathlib.Path(path).suffix.lower()
     if suffix == ".zst":
-        stream = _zstandard().ZstdDecompressor().stream_reader(
-            open(path, "rb"), read_across_frames=True, closefd=True
+        stream = (
+            _zstandard()
+            .ZstdDecompressor()
+            .stream_reader(open(path, "rb"), read_across_frames=True, closefd=True)
         )
         return io.BufferedReader(stream, 1 << 20)
     openers = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}

@@ -154,11 +154,25 @@ class TokenMasker:
 
 
 def _single_tokens(candidates, text_of, wanted, rng):
-    """Returns the positions of `wanted` random candidates of every text."""
-    order = np.lexsort((rng.random(len(candidates)), text_of))
-    text_of = text_of[order]  # as before: sorted by text
-    rank = np.arange(len(order)) - np.searchsorted(text_of, text_of)
-    return np.sort(candidates[order][rank < wanted[text_of]])
+    """Returns the positions of `wanted` random candidates of every text.
+
+    What is sorted is one integer a candidate: its text, then a random number, then its
+    place, which takes a fraction of the time of sorting by several keys.
+    """
+    count = len(candidates)
+    of_place, of_text = count.bit_length(), len(wanted).bit_length()
+    of_chance = 63 - of_place - of_text
+    keys = rng.integers(1 << of_chance, size=count)
+    keys |= text_of << of_chance
+    keys <<= of_place
+    keys |= np.arange(count)
+    keys.sort()
+    order = keys & ((1 << of_place) - 1)
+    sizes = np.bincount(text_of, minlength=len(wanted))
+    rank = np.arange(count) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    taken = np.zeros(count, bool)
+    taken[order[rank < np.repeat(wanted, sizes)]] = True
+    return candidates[taken]
 
 
 def _whole_words(candidates, text_of, words, wanted, ngrams, rng):

@@ -1,5 +1,6 @@
 """Instances from a folder as batches, whose order depends on seed and step alone."""
 
+import dataclasses
 import functools
 import json
 import os
@@ -8,9 +9,10 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from kbert.preprocessing.masked_batches import NO_LABEL
 from kbert.preprocessing.masking import TokenMasker
 from kbert.preprocessing.packing import EncodedTexts
-from kbert.preprocessing.rows import lay, one_a_row
+from kbert.preprocessing.rows import best_fit, lay, one_a_row
 from kbert.pretraining import storage
 from kbert.pretraining.assembling import Instances, mask
 from kbert.pretraining.creation import MANIFEST
@@ -21,6 +23,10 @@ from kbert.tokenization.wordpiece import BertTokenizer
 # Of shards: files mapped at a time, and pieces of them whose arrays are known.
 _OPEN_FILES = 1 << 12
 _OPEN_BLOCKS = 1 << 14
+ROWS = ("single", "packed")
+# Numbers of rows and of slots are rounded up to a multiple of this share of a batch,
+# since programs are compiled for them.
+_SHARE = 16
 # Beside the seed: orders and masks are drawn from other numbers.
 _ORDER, _MASKS = 0, 1
 
@@ -36,11 +42,15 @@ class InstanceBatches(keras.utils.PyDataset):
     `padding_mask` and `mask_positions`, `y` is `{"mlm": ids, "nsp": labels}`. Instances
     without a second segment are for `BertMaskedLM`: `y` is the ids alone.
 
+    With `rows="packed"` short instances share a row, and less padding is computed; the
+    losses and gradients of a batch are the same.
+
     Args:
         folder: what `create_instances` wrote.
         batch_size: instances a batch, all batches alike.
         seed: of the order, and of masks that were not decided before.
         first_step: how many batches were used before.
+        rows: "single" for one instance a row, or "packed" for several where they fit.
         **kwargs: `workers`, `use_multiprocessing`, `max_queue_size` of `PyDataset`.
 
     Attributes:
@@ -60,9 +70,12 @@ class InstanceBatches(keras.utils.PyDataset):
         *,
         seed: int = 0,
         first_step: int = 0,
+        rows: str = "single",
         **kwargs,
     ):
         super().__init__(**kwargs)
+        if rows not in ROWS:
+            raise ValueError(f"`rows` must be one of {ROWS}. Received: {rows!r}.")
         self.folder = Path(folder)
         manifest = self.folder / MANIFEST
         if not manifest.exists():
@@ -81,8 +94,8 @@ class InstanceBatches(keras.utils.PyDataset):
             for number, shard in enumerate(shards)
             for block in range(len(shard["instances"]))
         ]
-        rows = [count for shard in shards for count in shard["instances"]]
-        self._begins = np.concatenate([[0], np.cumsum(rows)])
+        sizes = [count for shard in shards for count in shard["instances"]]
+        self._begins = np.concatenate([[0], np.cumsum(sizes)])
         self.num_instances = int(self._begins[-1])
         if not 1 <= batch_size <= self.num_instances:
             raise ValueError(
@@ -92,6 +105,7 @@ class InstanceBatches(keras.utils.PyDataset):
         self.batch_size = batch_size
         self.seed = seed
         self.first_step = first_step
+        self.rows = rows
         self._passes = 0
         self._open = functools.lru_cache(_OPEN_FILES)(storage.opened)
         self._read = functools.lru_cache(_OPEN_BLOCKS)(self._read_block)
@@ -117,20 +131,18 @@ class InstanceBatches(keras.utils.PyDataset):
             step: its number.
 
         Returns:
-            `(x, y)`, int32 arrays with an entry an instance.
+            `(x, y)` of int32 arrays. One instance a row: `mask_positions` and the ids
+            are (B, M), 0 where there is none. Several a row: they are flat, the ids
+            below 0 where there is none, and `x` has `first_positions` (B,).
         """
         instances = self.instances_at(step)
         if not self.settings.static_masks:
             rng = np.random.default_rng([self.seed, _MASKS, step])
             instances = mask(instances, self._masker, rng)
-        x = self._laid(instances)
-        counts = np.diff(instances.mask_splits)
-        slot = np.arange(int(counts.max(initial=1))) < counts[:, None]  # (B, M)
-        labels = np.zeros(slot.shape, np.int32)
-        labels[slot] = instances.mask_labels
-        x["mask_positions"] = np.zeros(slot.shape, np.int32)
-        x["mask_positions"][slot] = instances.mask_positions
+        single = self.rows == "single"
+        x, labels = (self._single if single else self._packed)(instances)
         if self.settings.next_sentence == "none":
+            x.pop("first_positions", None)
             return x, labels
         return x, {"mlm": labels, "nsp": instances.labels.astype(np.int32)}
 
@@ -144,11 +156,14 @@ class InstanceBatches(keras.utils.PyDataset):
             numbers[chosen] = self._order(epoch)(places[chosen] % self.num_instances)
         blocks = np.searchsorted(self._begins, numbers, side="right") - 1
         rows = numbers - self._begins[blocks]
+        order = np.argsort(blocks, kind="stable")
+        needed, begins = np.unique(blocks[order], return_index=True)
+        parts = np.split(rows[order], begins[1:])
         found = [
-            storage.select(self._read(block), [row])
-            for block, row in zip(blocks.tolist(), rows.tolist(), strict=True)
+            storage.select(self._read(block), part)
+            for block, part in zip(needed.tolist(), parts, strict=True)
         ]
-        return joined(found)
+        return storage.select(joined(found), np.argsort(order))
 
     def _order_of(self, epoch: int) -> Permutation:
         return Permutation(self.num_instances, [self.seed, _ORDER, epoch])
@@ -157,16 +172,41 @@ class InstanceBatches(keras.utils.PyDataset):
         shard, block = self._blocks[number]
         return storage.read_block(self._open(self._paths[shard]), block)
 
-    def _laid(self, instances: Instances) -> dict[str, np.ndarray]:
-        """Returns the inputs of one instance a row, as wide as instances may be."""
+    def _single(self, instances: Instances) -> tuple[dict, np.ndarray]:
+        """Returns one instance a row, as wide as instances may be, and the ids."""
+        count = len(instances)
+        x = self._laid(instances, one_a_row(count, self.settings.sequence_length))
+        del x["first_positions"]
+        counts = np.diff(instances.mask_splits)
+        slot = np.arange(int(counts.max(initial=1))) < counts[:, None]  # (B, M)
+        labels = np.zeros(slot.shape, np.int32)
+        labels[slot] = instances.mask_labels
+        x["mask_positions"] = np.zeros(slot.shape, np.int32)
+        x["mask_positions"][slot] = instances.mask_positions
+        return x, labels
+
+    def _packed(self, instances: Instances) -> tuple[dict, np.ndarray]:
+        """Returns several instances a row, and the ids of the masked tokens."""
+        width = self.settings.sequence_length
+        placed = best_fit(np.diff(instances.row_splits), width)
+        num_rows = self._rounded(placed.num_rows)
+        x = self._laid(instances, dataclasses.replace(placed, num_rows=num_rows))
+        owner = np.repeat(np.arange(len(instances)), np.diff(instances.mask_splits))
+        positions = x["first_positions"][owner] + instances.mask_positions
+        empty = self._rounded(len(positions)) - len(positions)
+        x["mask_positions"] = np.pad(positions, (0, empty))
+        return x, np.pad(instances.mask_labels, (0, empty), constant_values=NO_LABEL)
+
+    def _rounded(self, count: int) -> int:
+        step = -(-self.batch_size // _SHARE)
+        return -(-count // step) * step
+
+    def _laid(self, instances: Instances, placement) -> dict[str, np.ndarray]:
         encoded = EncodedTexts(
             instances.token_ids, instances.row_splits, instances.second_starts
         )
-        count = len(instances)
-        placement = one_a_row(count, self.settings.sequence_length)
-        inputs = lay(encoded, np.arange(count), placement, self.tokenizer.pad_id)
-        del inputs["first_positions"]
-        return inputs
+        texts = np.arange(len(instances))
+        return lay(encoded, texts, placement, self.tokenizer.pad_id)
 
 
 def joined(parts: list[Instances]) -> Instances:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from kbert.data.corpus import CorpusFormat
-from kbert.data.corpus_files import find_parts
 from kbert.pretraining import creation, steps, storage
 from kbert.pretraining.settings import InstanceSettings
 

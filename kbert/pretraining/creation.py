@@ -1,4 +1,4 @@
-"""Instances of pre-training from a corpus: on all cores, and on after an interruption."""
+"""Instances of pre-training from a corpus: on all cores, and on after a kill."""
 
 import concurrent.futures
 import contextlib
@@ -127,7 +127,9 @@ def plan_for(sources, tokenizer, settings, format, part_bytes) -> steps.Plan:
     storage.pyarrow()  # or it is missing
     format = CorpusFormat() if format is None else format
     parts = find_parts(sources, format.kind, part_bytes)
-    sizes = {piece.path: os.path.getsize(piece.path) for part in parts for piece in part}
+    sizes = {
+        piece.path: os.path.getsize(piece.path) for part in parts for piece in part
+    }
     settings = InstanceSettings() if settings is None else settings
     return steps.Plan(settings, format, tokenizer.get_config(), parts, sizes)
 
@@ -301,4 +303,3 @@ def _end_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-

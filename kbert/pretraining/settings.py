@@ -1,4 +1,4 @@
-"""What instances are to be like: every number of Google's procedure, and the choices."""
+"""What instances are to be like: the numbers of Google's procedure, and choices."""
 
 import dataclasses
 
@@ -51,8 +51,7 @@ class InstanceSettings:
         _check_range("seed", self.seed, 0, 2**63 - 1)
         if not 0 <= self.short_seq_prob <= 1:
             raise ValueError(
-                "`short_seq_prob` must lie in [0, 1]. Received: "
-                f"{self.short_seq_prob}."
+                f"`short_seq_prob` must lie in [0, 1]. Received: {self.short_seq_prob}."
             )
         if self.next_sentence not in NEXT_SENTENCE:
             raise ValueError(

@@ -1,7 +1,7 @@
-"""The two steps from a corpus to instances, each a pure function of a folder and a number.
+"""The two steps from a corpus to instances: pure functions of a folder and a number.
 
-A part of the corpus becomes tokenised documents; then documents from all parts, a random
-choice of them, become a shard of instances. Nothing else is shared, so that processes,
+A part of the corpus becomes tokenised documents; then documents from all parts, a
+random choice, become a shard of instances. Nothing else is shared, so that processes,
 machines or a pipeline may take the steps in any order.
 """
 

@@ -1,9 +1,9 @@
-"""Instances as Google's code writes and reads them: TFRecord files of `tf.train.Example`.
+"""Instances as Google's code writes and reads them: files of `tf.train.Example`.
 
 The features of google-research/bert's `create_pretraining_data.py`, each padded with
 zeros: `input_ids`, `input_mask`, `segment_ids` (as wide as `sequence_length`),
-`masked_lm_positions`, `masked_lm_ids`, `masked_lm_weights` (as wide as the most that are
-masked) and `next_sentence_labels`. Its `run_pretraining.py` and tf-models read these.
+`masked_lm_positions`, `masked_lm_ids`, `masked_lm_weights` (as wide as the most that
+are masked) and `next_sentence_labels`. Its `run_pretraining.py` reads these.
 """
 
 import math

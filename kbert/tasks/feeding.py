@@ -241,10 +241,50 @@ def _streamed(task, source, steps, targets) -> StreamedBatches:
     choose_width = StreamWidths([*widths, longest])
 
     def prepare_batch(x, y, sample_weight):
+        if isinstance(x, dict) and np.ndim(x.get("mask_positions")) == 1:
+            return laid_instances(task, x, y, sample_weight)
         data = prepare(task, x, y, sample_weight, targets=targets)
         return data.single_batch(choose_width)
 
     return StreamedBatches(source, prepare_batch, steps)
+
+
+def laid_instances(task, x, y, sample_weight) -> tuple:
+    """Checks a batch of instances that lie in rows already, perhaps several a row.
+
+    Args:
+        task: a `BertTask` with a head of masked tokens.
+        x: what it is called with, arrays.
+        y: ids (slots,), below 0 for a slot that is empty; for two heads `{"mlm": these,
+            "nsp": (instances,)}`; or None.
+        sample_weight: None, as the rows say not what belongs to which instance.
+
+    Returns:
+        The same.
+
+    Raises:
+        ValueError: if a position lies in no row, or targets are none of these.
+    """
+    called_with(task, x)
+    if sample_weight is not None:
+        raise ValueError(
+            "Instances in rows of several have no sample weights. Received: weights of "
+            f"shape {np.shape(sample_weight)}. Pass one instance a row."
+        )
+    if y is not None:
+        wanted = {"mlm": np.shape(x["mask_positions"])}
+        if task.has_next_sentence:
+            wanted["nsp"] = np.shape(x.get("first_positions"))
+        found = {k: np.shape(v) for k, v in y.items()} if isinstance(y, dict) else {}
+        found = found or {"mlm": np.shape(y)}
+        size = task.backbone.config.vocabulary_size
+        largest = np.max(y["mlm"] if isinstance(y, dict) and "mlm" in y else y)
+        if found != wanted or largest >= size:
+            raise ValueError(
+                f"Targets must have the shapes {wanted}, with ids below {size}. "
+                f"Received: {found} with ids up to {largest}."
+            )
+    return x, y, None
 
 
 def _targets(task, y, sample_weight, count, training):

@@ -46,7 +46,9 @@ def test_a_packed_file_that_ends_early(tmp_path, suffix, pack):
     path.write_bytes(pack(bytes(range(256)) * 4000)[:-9])
     if suffix == ".zst":  # a stream of it may end between two blocks
         path.write_bytes(b"no zstandard")
-    with pytest.raises(ValueError, match=rf"must be whole. Received: .*corpus.txt{suffix}"):
+    with pytest.raises(
+        ValueError, match=rf"must be whole. Received: .*corpus.txt{suffix}"
+    ):
         lines_of(find_parts([path]))
 
 
@@ -126,7 +128,9 @@ def test_small_files_share_a_part(tmp_path):
 def test_files_that_are_no_text(tmp_path, monkeypatch):
     path = tmp_path / "wide.txt"
     path.write_bytes("text".encode("utf-16"))
-    with pytest.raises(ValueError, match=r"must be UTF-8. Received: .*wide.txt.*UTF-16"):
+    with pytest.raises(
+        ValueError, match=r"must be UTF-8. Received: .*wide.txt.*UTF-16"
+    ):
         find_parts([path])
     monkeypatch.setattr(corpus_files, "LONGEST_LINE", 8)
     path.write_bytes(b"short\n123456789\n")

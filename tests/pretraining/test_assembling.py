@@ -37,7 +37,9 @@ def assembled(rows, length=16, seed=0):
         sep_id=SEP,
         rng=np.random.default_rng(seed),
     )
-    return [ids.tolist() for ids in np.split(found.token_ids, found.row_splits[1:-1])], found
+    return [
+        ids.tolist() for ids in np.split(found.token_ids, found.row_splits[1:-1])
+    ], found
 
 
 def test_instances_are_joined():
@@ -118,8 +120,9 @@ def test_instances_keep_the_rules(next_sentence, rule):
 def test_labels_bring_back_the_text():
     documents = corpus()
     settings = {"next_sentence": "none", "short_seq_prob": 0.0}
-    (masked, _), (plain, _) = blocks(documents, **settings), blocks(
-        documents, static_masks=False, **settings
+    (masked, _), (plain, _) = (
+        blocks(documents, **settings),
+        blocks(documents, static_masks=False, **settings),
     )
     assert len(plain.mask_labels) == 0 and not plain.mask_splits.any()
     restored = masked.token_ids.copy()

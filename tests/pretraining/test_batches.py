@@ -132,18 +132,80 @@ def test_the_pretrainer_learns_from_batches(folders):
     assert {"nsp_loss", "nsp_accuracy", "mlm_accuracy"} <= set(history)
 
 
+def test_several_instances_a_row_are_the_same_instances(folders):
+    single = InstanceBatches(folders / "static", 24)
+    packed = InstanceBatches(folders / "static", 24, rows="packed")
+    (x, y), (x_packed, y_packed) = single.at(2), packed.at(2)
+    assert x_packed["token_ids"].shape[0] < 24
+    assert x_packed["padding_mask"].max() > 1
+    np.testing.assert_array_equal(y["nsp"], y_packed["nsp"])
+    flat = x_packed["token_ids"].reshape(-1)
+    for row, first in enumerate(x_packed["first_positions"]):
+        length = x["padding_mask"][row].sum()
+        found = flat[first : first + length]
+        np.testing.assert_array_equal(found, x["token_ids"][row, :length])
+    masked = x["mask_positions"] > 0
+    there = y_packed["mlm"] >= 0
+    np.testing.assert_array_equal(y_packed["mlm"][there], y["mlm"][masked])
+    pretrainer = model(kbert.BertPretrainer)
+    results = [
+        pretrainer.evaluate(batches, steps=3, verbose=0, return_dict=True)
+        for batches in (single, packed)
+    ]
+    for name in ("mlm_accuracy", "nsp_accuracy"):
+        assert results[0][name] == pytest.approx(results[1][name], abs=1e-6)
+    losses = [
+        pretrainer.test_on_batch(*batch, return_dict=True)
+        if batch[0]["mask_positions"].ndim == 2
+        else pretrainer.evaluate(iter([batch]), steps=1, verbose=0, return_dict=True)
+        for batch in (single.at(0), packed.at(0))
+    ]
+    assert losses[0]["loss"] == pytest.approx(losses[1]["loss"], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "received"),
+    [
+        ({"y": {"mlm": [1]}}, r"Received: {'mlm': \(1,\)} with ids up to 1"),
+        ({"y": np.full(3, 99)}, r"Received: {'mlm': \(3,\)} with ids up to 99"),
+        ({"y": None, "mask_positions": np.array([10_000])}, "from 10000 to 10000"),
+        ({"sample_weight": np.ones(24)}, r"weights of shape \(24,\)"),
+    ],
+)
+def test_rows_that_do_not_fit(folders, change, received):
+    x, y = InstanceBatches(folders / "static", 24, rows="packed").at(0)
+    if "mask_positions" in change:
+        x = {**x, "mask_positions": change["mask_positions"]}
+    batch = (x, change.get("y", y))
+    if "sample_weight" in change:
+        batch = (*batch, change["sample_weight"])
+    with pytest.raises(ValueError, match=received):
+        model(kbert.BertPretrainer).evaluate(iter([batch]), steps=1, verbose=0)
+
+
 def test_the_masked_lm_learns_from_batches_without_a_second_segment(folders):
     batches = InstanceBatches(folders / "none", 16)
     x, y = batches[0]
     assert isinstance(y, np.ndarray) and not x["segment_ids"].any()
-    history = model(kbert.BertMaskedLM).fit(batches, steps_per_epoch=2, verbose=0)
+    packed = InstanceBatches(folders / "none", 16, rows="packed")
+    masked_lm = model(kbert.BertMaskedLM)
+    history = masked_lm.fit(packed, steps_per_epoch=2, verbose=0)
     assert np.isfinite(history.history["loss"]).all()
+    results = [
+        masked_lm.evaluate(some, steps=2, verbose=0, return_dict=True)["accuracy"]
+        for some in (batches, packed)
+    ]
+    assert results[0] == pytest.approx(results[1], abs=1e-6)
 
 
 def test_what_cannot_be_read(folders, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"instances.json, which.*Received: .*a"):
+    with pytest.raises(
+        FileNotFoundError, match=r"instances.json, which.*Received: .*a"
+    ):
         InstanceBatches(tmp_path / "a")
     count = InstanceBatches(folders / "static", 1).num_instances
     for size in (0, count + 1):
         with pytest.raises(ValueError, match=rf"1 to {count},.*Received: {size}"):
             InstanceBatches(folders / "static", size)
+    with pytest.raises(ValueError, match=r"\('single', 'packed'\). Received: 'dense'"):
+        InstanceBatches(folders / "static", rows="dense")

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -163,7 +164,7 @@ def test_shards_are_samples_of_the_corpus(corpus, tmp_path):
     found = []
     for documents in dealt:
         places = documents.sentence_splits[documents.document_splits]
-        ids = [documents.tokens[a:b].tolist() for a, b in zip(places, places[1:])]
+        ids = [documents.tokens[a:b].tolist() for a, b in pairwise(places)]
         numbers = [whole.index(each) for each in ids]
         assert numbers == sorted(numbers) and np.ptp(numbers) > 40
         found += numbers
@@ -172,7 +173,9 @@ def test_shards_are_samples_of_the_corpus(corpus, tmp_path):
 
 def test_other_settings_in_the_same_folder(corpus, made, tmp_path):
     changed = InstanceSettings(sequence_length=64, shard_tokens=1500)
-    with pytest.raises(ValueError, match=r"instances, whose plan.json has other settings"):
+    with pytest.raises(
+        ValueError, match=r"instances, whose plan.json has other settings"
+    ):
         create(corpus, made[0], settings=changed)
     other = tmp_path / "other.txt"
     other.write_text(toy.text(3))

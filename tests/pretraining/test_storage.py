@@ -1,6 +1,7 @@
 """Files of instances: read by Arrow alone, complete or not there."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pyarrow
@@ -71,7 +72,7 @@ def test_documents_come_back(tmp_path):
     def sentences(documents, number):
         begin, end = documents.document_splits[number : number + 2]
         splits = documents.sentence_splits[begin : end + 1]
-        return [documents.tokens[a:b].tolist() for a, b in zip(splits, splits[1:])]
+        return [documents.tokens[a:b].tolist() for a, b in pairwise(splits)]
 
     wanted = np.array([0, 3, 19, 20, 22, 27])
     found = storage.joined(storage.read_documents(path, wanted))

@@ -33,7 +33,9 @@ def made(tmp_path_factory):
     root = tmp_path_factory.mktemp("tfrecords")
     (root / "corpus.txt").write_text(toy.text(30))
     for name in ("random", "none"):
-        settings = InstanceSettings(32, name, dupe_factor=1, masking=MaskingRule(most=5))
+        settings = InstanceSettings(
+            32, name, dupe_factor=1, masking=MaskingRule(most=5)
+        )
         create_instances(root / "corpus.txt", root / name, toy.tokenizer(), settings)
     paths = write_tfrecords(root / "random", root / "google", files=2)
     return root, paths

@@ -39,7 +39,10 @@ def test_no_known_character_is_unknown():
 
 
 def test_the_words_are_those_of_the_tokenizer():
-    texts = [*TEXTS, "a\x1fb\u00a0c\u2028d A\u0301B\ufffd don't \u1e9e \x0c\u200bx \ud800"]
+    texts = [
+        *TEXTS,
+        "a\x1fb\u00a0c\u2028d A\u0301B\ufffd don't \u1e9e \x0c\u200bx \ud800",
+    ]
     for lowercase in (True, False):
         normalizer = Normalizer(lowercase, lowercase, True)
         expected = {}
