@@ -242,7 +242,7 @@ def _json_documents(piece, format, splitter, report) -> Iterator[Document]:
 
 def _rows_of_dataset(piece, format, splitter) -> Iterator[Document]:
     try:
-        import datasets
+        import datasets  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise ImportError(
             "A folder that `Dataset.save_to_disk` wrote needs the package datasets. To "

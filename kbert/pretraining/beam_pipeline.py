@@ -80,7 +80,7 @@ def _make_shard(number: int, folder: str, count: int) -> None:
 
 def _apache_beam():
     try:
-        import apache_beam
+        import apache_beam  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise ImportError(
             "A pipeline needs the package apache-beam. To install it: "

@@ -297,9 +297,10 @@ def _light_backend():
 def _end_with_parent() -> None:
     """Ends this process when the one that started it is gone, killed perhaps."""
     parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_watch, args=(parent.sentinel,), daemon=True).start()
 
-    def watch():
-        multiprocessing.connection.wait([parent.sentinel])
-        os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+def _watch(sentinel: int) -> None:
+    multiprocessing.connection.wait([sentinel])
+    os._exit(1)
