@@ -1,6 +1,7 @@
 """Instances of pre-training from a corpus: on all cores, and on after a kill."""
 
 import concurrent.futures
+import concurrent.futures.process
 import contextlib
 import dataclasses
 import functools
@@ -254,6 +255,7 @@ def run_steps(
 
     Raises:
         ValueError: if `workers` is not positive.
+        RuntimeError: if a process was ended from outside.
     """
     if workers < 1:
         raise ValueError(f"`workers` must be at least 1. Received: {workers}.")
@@ -276,6 +278,12 @@ def run_steps(
             ):
                 future.result()
                 progress(done)
+        except concurrent.futures.process.BrokenProcessPool as error:
+            raise RuntimeError(
+                "Every worker must live until its work is done. Received: one that the "
+                "system ended, perhaps for want of memory. Call again, with fewer "
+                f"workers than {workers}: what is complete stays."
+            ) from error
         finally:
             pool.shutdown(cancel_futures=True)
 

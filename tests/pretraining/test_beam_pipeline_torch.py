@@ -22,7 +22,7 @@ from tests.pretraining.test_creation import SETTINGS, TOKENIZER
 
 for _ in range(2):
     report = create_instances_with_beam(
-        sys.argv[1], sys.argv[2], TOKENIZER, SETTINGS, part_bytes=1 << 14
+        sys.argv[1], sys.argv[2], TOKENIZER, SETTINGS, part_bytes=1 << 13
     )
 print(report.instances)
 """

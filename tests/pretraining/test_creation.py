@@ -29,7 +29,7 @@ def corpus(tmp_path_factory):
 
 
 def create(corpus, folder, **changes):
-    arguments = {"settings": SETTINGS, "part_bytes": 1 << 14, **changes}
+    arguments = {"settings": SETTINGS, "part_bytes": 1 << 13, **changes}
     return create_instances(corpus, folder, TOKENIZER, **arguments)
 
 
@@ -142,7 +142,7 @@ def test_other_ways_to_the_same_instances(corpus, made, tmp_path):
     """A packed file, and parts of another size, hold the same documents."""
     packed = tmp_path / "corpus.txt.gz"
     packed.write_bytes(gzip.compress(corpus.read_bytes()))
-    for number, (source, size) in enumerate([(packed, 1 << 14), (corpus, 1 << 20)]):
+    for number, (source, size) in enumerate([(packed, 1 << 13), (corpus, 1 << 20)]):
         folder = tmp_path / f"way{number}"
         create(source, folder, part_bytes=size)
         for path in made[0].glob("shard-*.arrow"):
@@ -151,7 +151,7 @@ def test_other_ways_to_the_same_instances(corpus, made, tmp_path):
 
 def test_shards_are_samples_of_the_corpus(corpus, tmp_path):
     folder = tmp_path / "folder"
-    plan = creation.plan_for([corpus], TOKENIZER, SETTINGS, None, 1 << 14)
+    plan = creation.plan_for([corpus], TOKENIZER, SETTINGS, None, 1 << 13)
     creation.begin(folder, plan)
     assert len(plan.parts) > 2
     for number in range(len(plan.parts)):
@@ -215,8 +215,13 @@ def test_bad_arguments(corpus, tmp_path, monkeypatch):
         create(corpus, tmp_path / "c")
 
 
+def test_a_worker_that_is_ended():
+    with pytest.raises(RuntimeError, match="the system ended.*fewer workers than 2"):
+        creation.run_steps(os._exit, [3, 4], 2, lambda done: None)
+
+
 def test_a_shard_waits_for_all_parts(corpus, tmp_path):
-    plan = creation.plan_for([corpus], TOKENIZER, SETTINGS, None, 1 << 14)
+    plan = creation.plan_for([corpus], TOKENIZER, SETTINGS, None, 1 << 13)
     creation.begin(tmp_path / "a", plan)
     with pytest.raises(FileNotFoundError, match="part-00000.arrow, which is not compl"):
         steps.make_shard(tmp_path / "a", 0, 1)
