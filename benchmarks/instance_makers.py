@@ -183,10 +183,10 @@ def kbert_statistics(corpus, passes):
         statistics.ends[0] += int(front.sum())
         statistics.ends[1] += int((lost + lost_second - front).sum())
         made = assembling.mask(made, masker, rng)
-        owner = np.repeat(np.arange(len(made)), np.diff(made.mask_splits))
+        owner = np.repeat(np.arange(made.size), np.diff(made.mask_splits))
         shown = made.token_ids[made.row_splits[owner] + made.mask_positions]
         masks = list(zip(shown.tolist(), made.mask_labels.tolist(), strict=True))
-        for row in range(len(made)):
+        for row in range(made.size):
             some = masks[made.mask_splits[row] : made.mask_splits[row + 1]]
             length = int(made.row_splits[row + 1] - made.row_splits[row])
             statistics.add(length, made.labels[row], some, tokenizer.mask_id)

@@ -8,12 +8,7 @@ from typing import Annotated
 import typer
 
 from kbert_cli import options
-from kbert_cli.console import (
-    check_output,
-    one_line_errors,
-    use_backend,
-    use_no_backend,
-)
+from kbert_cli.console import check_output, one_line_errors, use_backend
 from kbert_cli.source import Source
 
 app = typer.Typer(
@@ -203,7 +198,7 @@ def vocabulary(
 ):
     """Learn a WordPiece vocabulary from a corpus."""
     check_output(output, overwrite)
-    use_no_backend()
+    use_backend(None)
     from kbert.data.corpus import CorpusFormat
     from kbert_cli import pretraining
 
@@ -242,7 +237,7 @@ def instances(
     tfrecords: options.TFRecords = None,
 ):
     """Make instances of pre-training from a corpus; again, to go on after a stop."""
-    use_no_backend()
+    use_backend(None)
     from kbert.data.corpus import CorpusFormat
     from kbert.preprocessing.masking import MaskingRule
     from kbert.pretraining.settings import InstanceSettings

@@ -97,12 +97,6 @@ def use_backend(backend: Backend | None) -> None:
         os.environ["KERAS_BACKEND"] = wanted
 
 
-def use_no_backend() -> None:
-    """Let Keras run on numpy, for work without a model: it loads in a moment."""
-    if "keras" not in sys.modules:
-        os.environ["KERAS_BACKEND"] = "numpy"
-
-
 def _configured() -> str:
     """The backend in Keras's own file, which Keras writes at its first import."""
     home = os.environ.get("KERAS_HOME") or pathlib.Path.home() / ".keras"

@@ -37,8 +37,9 @@ class Instances(NamedTuple):
     mask_labels: np.ndarray
     mask_splits: np.ndarray
 
-    def __len__(self) -> int:
-        """N."""
+    @property
+    def size(self) -> int:
+        """N, the number of instances."""
         return len(self.labels)
 
 

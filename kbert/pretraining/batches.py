@@ -174,7 +174,7 @@ class InstanceBatches(keras.utils.PyDataset):
 
     def _single(self, instances: Instances) -> tuple[dict, np.ndarray]:
         """Returns one instance a row, as wide as instances may be, and the ids."""
-        count = len(instances)
+        count = instances.size
         x = self._laid(instances, one_a_row(count, self.settings.sequence_length))
         del x["first_positions"]
         counts = np.diff(instances.mask_splits)
@@ -191,7 +191,7 @@ class InstanceBatches(keras.utils.PyDataset):
         placed = best_fit(np.diff(instances.row_splits), width)
         num_rows = self._rounded(placed.num_rows)
         x = self._laid(instances, dataclasses.replace(placed, num_rows=num_rows))
-        owner = np.repeat(np.arange(len(instances)), np.diff(instances.mask_splits))
+        owner = np.repeat(np.arange(instances.size), np.diff(instances.mask_splits))
         positions = x["first_positions"][owner] + instances.mask_positions
         empty = self._rounded(len(positions)) - len(positions)
         x["mask_positions"] = np.pad(positions, (0, empty))
@@ -205,7 +205,7 @@ class InstanceBatches(keras.utils.PyDataset):
         encoded = EncodedTexts(
             instances.token_ids, instances.row_splits, instances.second_starts
         )
-        texts = np.arange(len(instances))
+        texts = np.arange(instances.size)
         return lay(encoded, texts, placement, self.tokenizer.pad_id)
 
 

@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import concurrent.futures.process
-import contextlib
 import dataclasses
 import functools
 import json
@@ -264,13 +263,10 @@ def run_steps(
             step(number)
             progress(done)
         return
-    context = multiprocessing.get_context("spawn")
-    with (
-        _light_backend(),
-        concurrent.futures.ProcessPoolExecutor(
-            min(workers, len(numbers)), context, initializer=_end_with_parent
-        ) as pool,
-    ):
+    count = min(workers, len(numbers))
+    with concurrent.futures.ProcessPoolExecutor(
+        count, _context(), initializer=_end_with_parent
+    ) as pool:
         futures = [pool.submit(step, number) for number in numbers]
         try:
             for done, future in enumerate(
@@ -288,18 +284,16 @@ def run_steps(
             pool.shutdown(cancel_futures=True)
 
 
-@contextlib.contextmanager
-def _light_backend():
-    """Lets processes that are started meanwhile import Keras without a framework."""
-    before = os.environ.get("KERAS_BACKEND")
-    os.environ["KERAS_BACKEND"] = "numpy"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["KERAS_BACKEND"]
-        else:
-            os.environ["KERAS_BACKEND"] = before
+def _context():
+    """Returns how processes are started: from one that has imported what they need.
+
+    They share its memory, and nothing of what runs in this process, such as threads.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([steps.__name__])
+    return context
 
 
 def _end_with_parent() -> None:

@@ -34,8 +34,9 @@ class Documents(NamedTuple):
     sentence_splits: np.ndarray
     document_splits: np.ndarray
 
-    def __len__(self) -> int:
-        """D."""
+    @property
+    def size(self) -> int:
+        """D, the number of documents."""
         return len(self.document_splits) - 1
 
 
@@ -82,7 +83,7 @@ def plan_segments(
     bounds = documents.document_splits.tolist()
     plan = {"random": _with_random, "order": _with_order, "none": _without_second}
     found: list[int] = []
-    for number in range(len(documents)):
+    for number in range(documents.size):
         target = settings.budget
         if draw() < settings.short_seq_prob:
             target = 2 + int(draw() * (target - 1))

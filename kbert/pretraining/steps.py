@@ -111,7 +111,7 @@ def tokenize_part(folder: Path, number: int) -> None:
         kind = np.uint16 if tokenizer.vocabulary_size <= 1 << 16 else np.int32
         for some in _gathered(documents):
             found = _tokenized(some, tokenizer, kind)
-            counts["documents"] += len(found)
+            counts["documents"] += found.size
             counts["tokens"] += len(found.tokens)
             yield found
         counts.update(report=dataclasses.asdict(report))

@@ -71,7 +71,7 @@ def write_instances(
     kind = np.uint16 if vocabulary_size <= 1 << 16 else np.int32
 
     def columns(block):
-        counts["instances"].append(len(block))
+        counts["instances"].append(block.size)
         counts["tokens"] += len(block.token_ids)
         counts["masked"] += len(block.mask_labels)
         counts["random"] += int(block.labels.sum())

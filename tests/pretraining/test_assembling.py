@@ -109,7 +109,7 @@ def test_instances_keep_the_rules(next_sentence, rule):
         assert masked.min() >= 1
         if rule.most is not None:
             assert masked.max() == 5
-        owner = np.repeat(np.arange(len(block)), masked)
+        owner = np.repeat(np.arange(block.size), masked)
         assert (block.mask_positions > 0).all()
         assert (block.mask_positions < lengths[owner]).all()
         assert (np.diff(block.mask_positions)[np.diff(owner) == 0] > 0).all()
@@ -126,7 +126,7 @@ def test_labels_bring_back_the_text():
     )
     assert len(plain.mask_labels) == 0 and not plain.mask_splits.any()
     restored = masked.token_ids.copy()
-    owner = np.repeat(np.arange(len(masked)), np.diff(masked.mask_splits))
+    owner = np.repeat(np.arange(masked.size), np.diff(masked.mask_splits))
     restored[masked.row_splits[owner] + masked.mask_positions] = masked.mask_labels
     np.testing.assert_array_equal(restored, plain.token_ids)
     assert (masked.token_ids != plain.token_ids).mean() > 0.1
@@ -146,8 +146,10 @@ def test_blocks_are_parts_of_a_pass(monkeypatch):
     whole = blocks()
     monkeypatch.setattr(assembling, "BLOCK", 100)
     small = blocks()
-    assert sum(map(len, whole)) == sum(map(len, small)) and len(small) > len(whole)
-    assert max(map(len, small)) == 100
+    assert sum(b.size for b in whole) == sum(b.size for b in small) and len(
+        small
+    ) > len(whole)
+    assert max(b.size for b in small) == 100
 
 
 def test_nothing_makes_an_empty_block():
@@ -155,4 +157,4 @@ def test_nothing_makes_an_empty_block():
         sentence_splits=np.array([0, 1]), document_splits=np.array([0, 1])
     )
     (block, _) = blocks(nothing, next_sentence="order")
-    assert len(block) == 0 and len(block.token_ids) == 0
+    assert block.size == 0 and len(block.token_ids) == 0

@@ -115,7 +115,7 @@ def test_a_step_reads_only_what_it_needs(folders, monkeypatch):
 
 def model(task):
     backbone = tiny.backbone(vocabulary_size=len(toy.PIECES), dropout=0.0)
-    return task(backbone, kbert.BertPreprocessor(toy.tokenizer()))
+    return task(backbone)
 
 
 def test_the_pretrainer_learns_from_batches(folders):

@@ -13,16 +13,16 @@ import pytest
 from kbert.pretraining.beam_pipeline import create_instances_with_beam
 from tests.conftest import PROJECT, other_python
 from tests.pretraining import toy
-from tests.pretraining.test_creation import SETTINGS, content, create
+from tests.pretraining.toy import SETTINGS, content, create
 
 PROGRAM = """
 import sys
 from kbert.pretraining.beam_pipeline import create_instances_with_beam
-from tests.pretraining.test_creation import SETTINGS, TOKENIZER
+from tests.pretraining.toy import SETTINGS, tokenizer
 
 for _ in range(2):
     report = create_instances_with_beam(
-        sys.argv[1], sys.argv[2], TOKENIZER, SETTINGS, part_bytes=1 << 13
+        sys.argv[1], sys.argv[2], tokenizer(), SETTINGS, part_bytes=1 << 13
     )
 print(report.instances)
 """
@@ -34,7 +34,7 @@ def test_beam_writes_the_same_bytes(tmp_path):
     done = subprocess.run(
         [other_python(".venv-beam"), "-c", PROGRAM, corpus, tmp_path / "beam"],
         cwd=PROJECT,
-        env={**os.environ, "KERAS_BACKEND": "numpy", "PYTHONPATH": str(PROJECT)},
+        env={**os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": str(PROJECT)},
         capture_output=True,
         text=True,
     )

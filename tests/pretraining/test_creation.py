@@ -3,7 +3,6 @@
 import gzip
 import os
 import signal
-import subprocess
 import sys
 from itertools import pairwise
 
@@ -12,12 +11,10 @@ import pytest
 
 from kbert.data.corpus import CorpusFormat
 from kbert.pretraining import creation, steps, storage
-from kbert.pretraining.creation import create_instances
 from kbert.pretraining.settings import InstanceSettings
-from tests.conftest import PROJECT
 from tests.pretraining import toy
+from tests.pretraining.toy import SETTINGS, content, create, create_and_die
 
-SETTINGS = InstanceSettings(sequence_length=32, dupe_factor=2, shard_tokens=1500)
 TOKENIZER = toy.tokenizer()
 
 
@@ -28,19 +25,10 @@ def corpus(tmp_path_factory):
     return path
 
 
-def create(corpus, folder, **changes):
-    arguments = {"settings": SETTINGS, "part_bytes": 1 << 13, **changes}
-    return create_instances(corpus, folder, TOKENIZER, **arguments)
-
-
 @pytest.fixture(scope="module")
 def made(corpus, tmp_path_factory):
     folder = tmp_path_factory.mktemp("made") / "instances"
     return folder, create(corpus, folder)
-
-
-def content(folder):
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
 def test_what_is_told(made):
@@ -64,42 +52,19 @@ def test_what_is_told(made):
 
 
 def test_two_processes_write_the_same_bytes(corpus, made, tmp_path):
-    before = os.environ.get("KERAS_BACKEND")
     create(corpus, tmp_path / "two", workers=2)
-    assert os.environ.get("KERAS_BACKEND") == before
     assert content(tmp_path / "two") == content(made[0])
-
-
-PROGRAM = """
-import os, signal, sys
-from pathlib import Path
-from kbert.pretraining import creation
-from tests.pretraining import test_creation as test
-left, replace = int(sys.argv[3]), os.replace
-
-def count_down(*arguments):
-    global left
-    left -= 1
-    if left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    replace(*arguments)
-
-os.replace = count_down
-test.create(sys.argv[1], Path(sys.argv[2]))
-"""
 
 
 def test_a_killed_run_goes_on(corpus, made, tmp_path):
     folder = tmp_path / "killed"
+    context = creation._context()
     # The plan and the first part; then in the middle of the shards.
     for left in (4, 9):
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, str(corpus), str(folder), str(left)],
-            cwd=PROJECT,
-            env={**os.environ, "KERAS_BACKEND": "numpy"},
-            capture_output=True,
-        )
-        assert done.returncode == -signal.SIGKILL, done.stderr
+        child = context.Process(target=create_and_die, args=(corpus, folder, left))
+        child.start()
+        child.join()
+        assert child.exitcode == -signal.SIGKILL
         everything = [path for path in folder.rglob("*") if path.is_file()]
         assert any(path.name.startswith(".") for path in everything)
         assert not (folder / creation.MANIFEST).exists()
@@ -158,7 +123,7 @@ def test_shards_are_samples_of_the_corpus(corpus, tmp_path):
         steps.tokenize_part(folder, number)
     count = creation.count_shards(folder, plan)
     dealt = [steps._dealt(folder, plan, number, count) for number in range(count)]
-    sizes = [len(documents) for documents in dealt]
+    sizes = [documents.size for documents in dealt]
     assert sum(sizes) == 80 and max(sizes) - min(sizes) <= 1
     whole = [[i for s in TOKENIZER(d) for i in s] for d in toy.documents(80)]
     found = []

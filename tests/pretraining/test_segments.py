@@ -22,7 +22,7 @@ def make_documents(count=300, seed=0, sentences=20, tokens=30):
 DOCUMENTS = make_documents()
 STARTS = DOCUMENTS.sentence_splits
 # The document that every token is of.
-OWNER = np.repeat(np.arange(len(DOCUMENTS)), np.diff(STARTS[DOCUMENTS.document_splits]))
+OWNER = np.repeat(np.arange(DOCUMENTS.size), np.diff(STARTS[DOCUMENTS.document_splits]))
 
 
 def plan(seed=0, documents=DOCUMENTS, **settings):

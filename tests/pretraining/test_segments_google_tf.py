@@ -45,10 +45,10 @@ def test_the_same_draws_give_the_same_segments(monkeypatch, length, short, docum
     bounds = documents.document_splits
     lists = [
         [tokens[splits[s] : splits[s + 1]] for s in range(bounds[d], bounds[d + 1])]
-        for d in range(len(documents))
+        for d in range(documents.size)
     ]
     draws, labels = Draws(7), []
-    for number in range(len(documents)):
+    for number in range(documents.size):
         for instance in google.create_instances_from_document(
             lists, number, length, short, 0.15, 20, [], draws
         ):

@@ -14,7 +14,6 @@ from kbert.pretraining.assembling import make_instances
 from kbert.pretraining.settings import InstanceSettings
 from tests.pretraining import toy
 from tests.pretraining.test_assembling import blocks, corpus
-from tests.pretraining.test_segments import make_documents
 
 
 @pytest.mark.parametrize(("size", "kind"), [(200, "uint16"), (70_000, "int32")])
@@ -27,9 +26,9 @@ def test_any_reader_of_arrow_has_the_instances(tmp_path, size, kind):
         assert table.schema.metadata == {b"who": b"kbert"}
         assert table.schema.field("token_ids").type.value_type == kind
         rows = table.to_pylist()
-    assert len(rows) == sum(map(len, made))
+    assert len(rows) == sum(b.size for b in made)
     first = made[0]
-    for number in (0, len(first) - 1):
+    for number in (0, first.size - 1):
         tokens = slice(*first.row_splits[number : number + 2])
         masked = slice(*first.mask_splits[number : number + 2])
         assert rows[number] == {
@@ -48,10 +47,10 @@ def test_blocks_come_back(tmp_path):
     file = storage.opened(path)
     for number, block in enumerate(made):
         found = storage.read_block(file, number)
-        rows = [5, 0, len(block) - 1]
+        rows = [5, 0, block.size - 1]
         for whole in (block, found):
             some = storage.select(whole, rows)
-            assert len(some) == 3 and some.token_ids.dtype == np.int32
+            assert some.size == 3 and some.token_ids.dtype == np.int32
             begin, end = block.row_splits[5:7]
             np.testing.assert_array_equal(
                 some.token_ids[: end - begin], block.token_ids[begin:end]
@@ -64,7 +63,7 @@ def test_blocks_come_back(tmp_path):
 
 
 def test_documents_come_back(tmp_path):
-    parts = [corpus(20), corpus(1), make_documents(7, seed=5)]
+    parts = [corpus(20), corpus(1), corpus(7)]
     path = tmp_path / "part.arrow"
     storage.write_documents(path, iter(parts), {"documents": 28})
     whole = storage.joined(parts)
@@ -76,7 +75,7 @@ def test_documents_come_back(tmp_path):
 
     wanted = np.array([0, 3, 19, 20, 22, 27])
     found = storage.joined(storage.read_documents(path, wanted))
-    assert len(found) == 6
+    assert found.size == 6
     for number, original in enumerate(wanted.tolist()):
         assert sentences(found, number) == sentences(whole, original)
     assert storage.counts_of(path)["documents"] == 28

@@ -18,7 +18,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def test_the_layout_is_googles():
-    pieces = learn_vocabulary(TEXTS, 120, unused=3).pieces
+    pieces = learn_vocabulary(TEXTS, 80, unused=3).pieces
     assert pieces[:8] == [SPECIAL[0], *(f"[unused{n}]" for n in range(3)), *SPECIAL[1:]]
     rest = pieces[8:]
     alphabet = [piece for piece in rest if len(piece) == 1]
@@ -26,7 +26,7 @@ def test_the_layout_is_googles():
     continuations = rest[len(alphabet) : 2 * len(alphabet)]
     assert continuations == [f"##{character}" for character in alphabet]
     assert all(len(p.removeprefix("##")) > 1 for p in rest[2 * len(alphabet) :])
-    assert len(pieces) == len(set(pieces)) == 120
+    assert len(pieces) == len(set(pieces)) == 80
     assert {"the", "low", "new"} <= set(rest)
 
 
