@@ -36,7 +36,8 @@ class InstanceBatches(keras.utils.PyDataset):
 
     All instances come once, in a random order, then again in another one, and so on
     without an end: batch n is the same whoever asks for it, so that a run goes on at
-    any step. Files are mapped, and only what a batch needs is read.
+    any step. Files are mapped, and only what a batch needs is read. Without a last batch
+    `fit` is to be told `steps_per_epoch`, and `evaluate` `steps`.
 
     A batch is `(x, y)`, ready for `BertPretrainer`: `x` has `token_ids`, `segment_ids`,
     `padding_mask` and `mask_positions`, `y` is `{"mlm": ids, "nsp": labels}`. Instances
@@ -106,23 +107,19 @@ class InstanceBatches(keras.utils.PyDataset):
         self.seed = seed
         self.first_step = first_step
         self.rows = rows
-        self._passes = 0
         self._open = functools.lru_cache(_OPEN_FILES)(storage.opened)
         self._read = functools.lru_cache(_OPEN_BLOCKS)(self._read_block)
         self._order = functools.lru_cache(2)(self._order_of)
         self._masker = TokenMasker(self.tokenizer, self.settings.masking)
 
-    def __len__(self):
-        """Batches that have about all instances once."""
-        return self.num_instances // self.batch_size
-
-    def on_epoch_end(self):
-        """Goes on behind the last batch."""
-        self._passes += 1
+    @property
+    def num_batches(self):
+        """None: the batches have no end, so Keras needs `steps_per_epoch`."""
+        return None
 
     def __getitem__(self, index):
-        """Returns batch `index` of those that follow."""
-        return self.at(self.first_step + self._passes * len(self) + index)
+        """Returns the batch of step `first_step + index`."""
+        return self.at(self.first_step + index)
 
     def at(self, step: int) -> tuple[dict, dict | np.ndarray]:
         """Returns the batch of a step, counted from 0 over all epochs.

@@ -70,7 +70,7 @@ def write_tfrecords(
 
         def write(temporary, number=number):
             with tf.io.TFRecordWriter(str(temporary)) as writer:
-                for step in range(number, len(batches), files):
+                for step in range(number, batches.num_instances, files):
                     example = _example(tf, *batches.at(step), most)
                     writer.write(example.SerializeToString(deterministic=True))
 
