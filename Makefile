@@ -98,10 +98,10 @@ $(BACKENDS:%=.venv-%/ready): .venv-%/ready: $(VERSIONS) requirements/models.txt
 	.venv-serving/bin/python $(PIP) --requirement requirements/serving.txt
 	touch $@
 
-# Beam asks for older versions of what it shares with TensorFlow.
 .venv-beam/ready: pyproject.toml requirements/beam.txt
 	$(PYTHON) -m venv .venv-beam
-	.venv-beam/bin/python $(PIP) --constraint requirements/beam.txt --editable ".[beam]"
+	.venv-beam/bin/python $(PIP) --constraint requirements/beam.txt \
+	    --editable ".[jax,beam]"
 	touch $@
 
 .venv-lint/ready: $(VERSIONS)

@@ -55,6 +55,6 @@ def test_the_same_draws_give_the_same_segments(monkeypatch, length, short, docum
             labels.append(int(instance.is_random_next))
     settings = InstanceSettings(length, short_seq_prob=short)
     found = plan_segments(documents, settings, np.random.default_rng(7))
-    assert len(expected) == len(found.labels) > 100
+    assert len(expected) == len(found.labels) > 10
     np.testing.assert_array_equal(np.array(expected), np.array(found[:4]).T)
     np.testing.assert_array_equal(labels, found.labels)

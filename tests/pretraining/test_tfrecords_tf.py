@@ -69,14 +69,16 @@ def test_google_reads_every_instance(made):
         assert found["next_sentence_labels"].numpy() == y["nsp"]
 
 
-def test_the_pretrainer_learns_from_googles_files(made):
+def test_the_pretrainer_reads_googles_files(made):
     _, paths = made
     dataset = read_tfrecords(paths, 8, shuffle=50, seed=1)
     x, y = next(iter(dataset))
     assert x["token_ids"].shape == (8, 32) and y["mlm"].shape == (8, 5)
     backbone = tiny.backbone(vocabulary_size=len(toy.PIECES))
-    history = kbert.BertPretrainer(backbone).fit(dataset, steps_per_epoch=2, verbose=0)
-    assert np.isfinite(history.history["loss"]).all()
+    found = kbert.BertPretrainer(backbone).evaluate(
+        dataset, steps=2, verbose=0, return_dict=True
+    )
+    assert np.isfinite(found["mlm_loss"]) and 0 < found["nsp_accuracy"] < 1
     given = read_tfrecords(paths[0], 8)
     assert not np.array_equal(next(iter(given))[0]["token_ids"], x["token_ids"])
 
