@@ -36,8 +36,8 @@ class InstanceBatches(keras.utils.PyDataset):
 
     All instances come once, in a random order, then again in another one, and so on
     without an end: batch n is the same whoever asks for it, so that a run goes on at
-    any step. Files are mapped, and only what a batch needs is read. Without a last batch
-    `fit` is to be told `steps_per_epoch`, and `evaluate` `steps`.
+    any step. Files are mapped, and only what a batch needs is read. As there is no last
+    batch, `fit` is to be told `steps_per_epoch`, and `evaluate` `steps`.
 
     A batch is `(x, y)`, ready for `BertPretrainer`: `x` has `token_ids`, `segment_ids`,
     `padding_mask` and `mask_positions`, `y` is `{"mlm": ids, "nsp": labels}`. Instances

@@ -157,7 +157,9 @@ def test_several_instances_a_row_are_the_same_instances(folders):
     losses = [
         pretrainer.test_on_batch(*batch, return_dict=True)
         if batch[0]["mask_positions"].ndim == 2
-        else pretrainer.evaluate(iter([batch] * 4), steps=1, verbose=0, return_dict=True)
+        else pretrainer.evaluate(
+            iter([batch] * 4), steps=1, verbose=0, return_dict=True
+        )
         for batch in (single.at(0), packed.at(0))
     ]
     assert losses[0]["loss"] == pytest.approx(losses[1]["loss"], rel=1e-5)
