@@ -43,7 +43,9 @@ class Piece(NamedTuple):
     stop: int | None
 
 
-def find_files(sources: Sequence[str | os.PathLike]) -> list[pathlib.Path]:
+def find_files(
+    sources: str | os.PathLike | Sequence[str | os.PathLike],
+) -> list[pathlib.Path]:
     """Finds the files that paths and patterns name, those of a pattern sorted.
 
     Args:
@@ -106,7 +108,9 @@ def kind_of(path: pathlib.Path, kind: str) -> str:
 
 
 def find_parts(
-    sources: Sequence[str | os.PathLike], kind: str = "auto", part_bytes: int = 1 << 26
+    sources: str | os.PathLike | Sequence[str | os.PathLike],
+    kind: str = "auto",
+    part_bytes: int = 1 << 26,
 ) -> list[list[Piece]]:
     """Cuts a corpus into parts of about one size, which can be read side by side.
 

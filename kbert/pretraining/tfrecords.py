@@ -137,7 +137,7 @@ def read_tfrecords(
         parsed = tf.io.parse_example(batch, schema)
         parsed = {name: tf.cast(value, tf.int32) for name, value in parsed.items()}
         x = {key: parsed[name] for key, name in _INPUTS.items()}
-        return x, {"mlm": parsed[_LABELS], "nsp": parsed[_NEXT][:, 0]}
+        return x, {"mlm": parsed[_LABELS], "nsp": tf.reshape(parsed[_NEXT], [-1])}
 
     if shuffle:
         records = records.shuffle(shuffle, seed=seed)

