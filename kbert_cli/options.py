@@ -182,7 +182,7 @@ Corpus = Annotated[
     list[str],
     typer.Argument(
         metavar="CORPUS...",
-        help="Text files (.gz, .xz, .bz2, .zst too) or patterns such as 'wiki/*.txt'.",
+        help="Text files (.gz, .xz, .zst too) or patterns such as 'wiki/*.txt'.",
         show_default=False,
     ),
 ]

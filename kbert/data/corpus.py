@@ -95,7 +95,7 @@ def read_corpus(
 
     Args:
         sources: files, folders of `datasets`, or patterns such as `wiki/**/*.gz`;
-            .gz, .xz, .bz2 and .zst are unpacked on the way.
+            .gz, .xz and .zst are unpacked on the way.
         format: how they are documents; None for Google's format or JSON lines.
         report: where to count what is found.
         split: whether paragraphs are split into sentences; else they stay whole.

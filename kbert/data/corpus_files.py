@@ -1,6 +1,5 @@
 """Files of running text: which ones, cut into parts, and their lines one by one."""
 
-import bz2
 import glob
 import gzip
 import io
@@ -19,7 +18,7 @@ DATASET = "dataset"
 
 LONGEST_LINE = 1 << 26
 _JSON_LINES = (".jsonl", ".ndjson")
-_COMPRESSED = (".gz", ".xz", ".zst", ".bz2")
+_COMPRESSED = (".gz", ".xz", ".zst")
 # Text shrinks to about a fourth.
 _EXPANSION = 4
 _DATASET_FILES = ("state.json", "dataset_dict.json")
@@ -206,14 +205,55 @@ def _open(path: str):
     """Opens a file for reading bytes, unpacked as its name says."""
     suffix = pathlib.Path(path).suffix.lower()
     if suffix == ".zst":
-        stream = (
-            _zstandard()
-            .ZstdDecompressor()
-            .stream_reader(open(path, "rb"), read_across_frames=True, closefd=True)
-        )
-        return io.BufferedReader(stream, 1 << 20)
-    openers = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+        return io.BufferedReader(_Unpacked(path), 1 << 20)
+    openers = {".gz": gzip.open, ".xz": lzma.open}
     return openers.get(suffix, open)(path, "rb")
+
+
+class _Unpacked(io.RawIOBase):
+    """The bytes in a .zst file.
+
+    The package's own reader takes a file that ends within a frame for a whole one; this
+    one raises EOFError, as gzip does.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: str):
+        self._file = open(path, "rb")
+        self._begin = _zstandard().ZstdDecompressor().decompressobj
+        self._frame = None
+        self._packed = b""
+        self._ready = memoryview(b"")
+
+    def readable(self):
+        """True."""
+        return True
+
+    def close(self):
+        """Closes the file."""
+        self._file.close()
+        super().close()
+
+    def readinto(self, buffer):
+        """Fills a buffer with what follows; returns how many bytes, 0 at the end."""
+        while not self._ready:
+            packed = self._packed or self._file.read(1 << 14)
+            if not packed:
+                if self._frame is not None:
+                    raise EOFError("a frame has no end")
+                return 0
+            self._frame = self._frame or self._begin()
+            self._ready = memoryview(self._frame.decompress(packed))
+            self._packed = b""
+            if self._frame.eof:
+                self._packed = self._frame.unused_data
+                self._frame = None
+        count = min(len(buffer), len(self._ready))
+        buffer[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
 
 
 def _zstandard_errors(path: str) -> tuple[type[Exception], ...]:

@@ -132,12 +132,13 @@ def read_tfrecords(
     schema = {
         name: tf.io.FixedLenFeature([width], tf.int64) for name, width in widths.items()
     }
+    schema[_NEXT] = tf.io.FixedLenFeature([], tf.int64)
 
     def parse(batch):
         parsed = tf.io.parse_example(batch, schema)
         parsed = {name: tf.cast(value, tf.int32) for name, value in parsed.items()}
         x = {key: parsed[name] for key, name in _INPUTS.items()}
-        return x, {"mlm": parsed[_LABELS], "nsp": tf.reshape(parsed[_NEXT], [-1])}
+        return x, {"mlm": parsed[_LABELS], "nsp": parsed[_NEXT]}
 
     if shuffle:
         records = records.shuffle(shuffle, seed=seed)

@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from typer.testing import CliRunner
 
 import kbert
 from kbert.preprocessing.masking import MaskingRule
@@ -12,6 +13,7 @@ from kbert.pretraining.batches import InstanceBatches
 from kbert.pretraining.creation import create_instances
 from kbert.pretraining.settings import InstanceSettings
 from kbert.pretraining.tfrecords import read_tfrecords, write_tfrecords
+from kbert_cli import app
 from tests import tiny
 from tests.pretraining import toy
 
@@ -88,6 +90,25 @@ def test_instances_of_one_segment_have_the_label_of_a_next_one(made, tmp_path):
     (path,) = write_tfrecords(root / "none", tmp_path)
     _, y = next(iter(read_tfrecords(path, 4)))
     assert y["nsp"].numpy().tolist() == [0] * 4
+
+
+def test_the_command_writes_them_beside(made, tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join(toy.PIECES))
+    arguments = [
+        "instances",
+        made[0] / "corpus.txt",
+        "--workers",
+        1,
+        "--dupe-factor",
+        1,
+    ]
+    arguments += ["--vocab", tmp_path / "vocab.txt", "--out", tmp_path / "made"]
+    arguments += ["--sequence-length", 32, "--tfrecords", tmp_path / "google"]
+    done = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert done.exit_code == 0, done.stderr
+    assert "Wrote 1 TFRecord files into" in done.stderr
+    x, _ = next(iter(read_tfrecords(sorted((tmp_path / "google").iterdir()), 2)))
+    assert x["token_ids"].shape == (2, 32)
 
 
 def test_other_files(made, tmp_path, monkeypatch):
