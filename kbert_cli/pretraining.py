@@ -43,8 +43,8 @@ def vocabulary(
         temporary.write_bytes(content)
 
     replace_file(output, write)
-    # What lines are sentences of matters to instances alone.
-    for line in (*report.lines()[:1], *learned.lines()):
+    tell(f"Read {report.documents:,} documents.")
+    for line in (*report.left_out(), *learned.lines()):
         tell(line)
     if len(learned.pieces) < size:
         tell(f"The corpus has no more pairs of pieces: fewer than {size:,} were found.")

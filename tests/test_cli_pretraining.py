@@ -23,7 +23,7 @@ def vocabulary(corpus):
     path = corpus.parent / "vocab" / "vocab.txt"
     done = run("vocabulary", corpus, "--size", 250, "--out", path, "--unused", 2)
     assert done.exit_code == 0, done.stderr
-    assert "The corpus has 30 documents" in done.stderr
+    assert "Read 30 documents." in done.stderr
     assert "Learnt 250 pieces with " in done.stderr and f"Wrote {path}." in done.stderr
     return path
 

@@ -60,16 +60,22 @@ class CorpusReport:
             total = getattr(self, field.name) + getattr(other, field.name)
             setattr(self, field.name, total)
 
-    def lines(self) -> list[str]:
-        """The report as sentences, one a line, warnings last."""
-        told = [
-            f"The corpus has {self.documents:,} documents of {self.sentences:,} "
-            "sentences."
-        ]
+    def left_out(self) -> list[str]:
+        """What was left out as sentences, one a line."""
+        told = []
         if self.empty_documents:
             told.append(f"Left out {self.empty_documents:,} empty documents.")
         if self.invalid_bytes:
             told.append(f"Left out {self.invalid_bytes:,} bytes that were not UTF-8.")
+        return told
+
+    def lines(self) -> list[str]:
+        """The report as sentences, one a line, warnings last."""
+        told = [
+            f"The corpus has {self.documents:,} documents of {self.sentences:,} "
+            "sentences.",
+            *self.left_out(),
+        ]
         if self.documents and self.single_sentences == self.documents:
             told.append(
                 "Every document has one sentence, so that no sentence has a next one. "
