@@ -65,8 +65,8 @@ clean: ## remove the environments and all that was built
 # Environments. "ready" is touched last, so a broken installation is taken up again.
 .venv-tensorflow/ready: extras := tensorflow,demo,test
 .venv-jax/ready: extras := jax,test
-.venv-torch/ready: extras := torch,test
-.venv-torch/ready: peers := transformers tokenizers
+.venv-torch/ready: extras := torch,test,beam
+.venv-torch/ready: peers := transformers
 
 $(BACKENDS:%=.venv-%/ready): .venv-%/ready: $(VERSIONS) requirements/models.txt
 	$(PYTHON) -m venv .venv-$*

@@ -77,6 +77,23 @@ def listing(folder: Path) -> str:
     return f"{found[:20]}{' and more' if len(found) > 20 else ''}"
 
 
+def replace_file(path: Path, write: Callable[[Path], None]) -> None:
+    """Writes a file, whole or not at all, and forces it to the disk.
+
+    Args:
+        path: the file, in a folder that is there.
+        write: writes the content to the path that it is given, in the same folder.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        write(temporary)
+        _flush(temporary)
+        os.replace(temporary, path)
+        _flush(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 def replace_folder(
     folder: str | os.PathLike,
     write: Callable[[Path], None],

@@ -1,5 +1,7 @@
 """The commands and their options; what they do lies in the modules they import."""
 
+import math
+import os
 import pathlib
 from typing import Annotated
 
@@ -179,3 +181,86 @@ def presets():
     from kbert_cli import looking
 
     looking.presets()
+
+
+@app.command()
+@one_line_errors
+def vocabulary(
+    corpus: options.Corpus,
+    output: options.VocabularyFile,
+    size: options.Size = 30_000,
+    cased: options.Cased = False,
+    format: options.CorpusKind = options.Kind.auto,
+    field: options.Field = "text",
+    min_frequency: options.MinFrequency = 2,
+    unused: options.Unused = 0,
+    overwrite: options.Overwrite = False,
+):
+    """Learn a WordPiece vocabulary from a corpus."""
+    check_output(output, overwrite)
+    use_backend(None)
+    from kbert.data.corpus import CorpusFormat
+    from kbert_cli import pretraining
+
+    pretraining.vocabulary(
+        corpus,
+        output,
+        CorpusFormat(format.value, field),
+        size=size,
+        cased=cased,
+        min_frequency=min_frequency,
+        unused=unused,
+    )
+
+
+@app.command()
+@one_line_errors
+def instances(
+    corpus: options.Corpus,
+    vocabulary: options.Vocabulary,
+    output: options.InstanceFolder,
+    cased: options.Cased = False,
+    format: options.CorpusKind = options.Kind.auto,
+    field: options.Field = "text",
+    language: options.Language = "en",
+    sequence_length: options.InstanceLength = 128,
+    next_sentence: options.NextSentence = options.SecondSegment.random,
+    dupe_factor: options.Duplicates = 10,
+    short_seq_prob: options.ShortShare = 0.1,
+    masked_lm_prob: options.MaskedShare = 0.15,
+    max_predictions: options.MostMasked = None,
+    whole_words: options.WholeWords = False,
+    ngrams: options.NGrams = 1,
+    dynamic_masks: options.DynamicMasks = False,
+    seed: options.InstanceSeed = 12345,
+    workers: options.Workers = None,
+    tfrecords: options.TFRecords = None,
+):
+    """Make instances of pre-training from a corpus; again, to go on after a stop."""
+    use_backend(None)
+    from kbert.data.corpus import CorpusFormat
+    from kbert.preprocessing.masking import MaskingRule
+    from kbert.pretraining.settings import InstanceSettings
+    from kbert_cli import pretraining
+
+    most = max_predictions or math.ceil(masked_lm_prob * sequence_length)
+    rule = MaskingRule(masked_lm_prob, most, whole_words=whole_words, ngrams=ngrams)
+    settings = InstanceSettings(
+        sequence_length=sequence_length,
+        next_sentence=next_sentence.value,
+        short_seq_prob=short_seq_prob,
+        dupe_factor=dupe_factor,
+        masking=rule,
+        static_masks=not dynamic_masks,
+        seed=seed,
+    )
+    pretraining.instances(
+        corpus,
+        output,
+        vocabulary,
+        CorpusFormat(format.value, field, language),
+        settings,
+        cased=cased,
+        workers=workers or os.cpu_count() or 1,
+        tfrecords=tfrecords,
+    )

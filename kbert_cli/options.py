@@ -39,6 +39,23 @@ class CheckpointFormat(enum.StrEnum):
     keras_hub = "keras_hub"
 
 
+class Kind(enum.StrEnum):
+    """How a file is documents."""
+
+    auto = "auto"
+    lines = "lines"
+    paragraphs = "paragraphs"
+    jsonl = "jsonl"
+
+
+class SecondSegment(enum.StrEnum):
+    """What the second segment of an instance is."""
+
+    random = "random"
+    order = "order"
+    none = "none"
+
+
 Preset = Annotated[
     str,
     typer.Argument(
@@ -159,4 +176,98 @@ AllowPickle = Annotated[
         "--allow-pickle",
         help="Read pytorch_model.bin, through torch, where there is no better file.",
     ),
+]
+# Of `vocabulary` and `instances`.
+Corpus = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="CORPUS...",
+        help="Text files (.gz, .xz, .zst too) or patterns such as 'wiki/*.txt'.",
+        show_default=False,
+    ),
+]
+CorpusKind = Annotated[
+    Kind,
+    typer.Option(
+        "--format",
+        help="A sentence a line, or a paragraph a line, and blank lines between "
+        "documents; or a document a line of JSON. Default: as the name ends, or lines.",
+    ),
+]
+Field = Annotated[
+    str, typer.Option("--field", help="Of a document in JSON: where the text stands.")
+]
+Language = Annotated[
+    str, typer.Option("--language", help="Of paragraphs, to split them into sentences.")
+]
+Cased = Annotated[
+    bool, typer.Option("--cased", help="Keep upper case and accents of the text.")
+]
+VocabularyFile = Annotated[
+    pathlib.Path, typer.Option("--output", "--out", help="The vocab.txt to write.")
+]
+Size = Annotated[int, typer.Option("--size", min=1, help="Most pieces.")]
+MinFrequency = Annotated[
+    int,
+    typer.Option(
+        "--min-frequency", min=1, help="How often a pair must occur to be a piece."
+    ),
+]
+Unused = Annotated[
+    int, typer.Option("--unused", min=0, help="Pieces kept free; Google's have 99.")
+]
+InstanceFolder = Annotated[
+    pathlib.Path,
+    typer.Option("--output", "--out", help="The folder to write, or to go on with."),
+]
+Vocabulary = Annotated[
+    str, typer.Option("--vocabulary", "--vocab", help="A vocab.txt, or a preset.")
+]
+InstanceLength = Annotated[
+    int, typer.Option("--sequence-length", min=8, help="Most tokens of an instance.")
+]
+NextSentence = Annotated[
+    SecondSegment,
+    typer.Option(
+        "--next-sentence",
+        help="The second segment, in half of the cases: a random one, or swapped with "
+        "the first; or no second segment.",
+    ),
+]
+Duplicates = Annotated[
+    int,
+    typer.Option("--dupe-factor", min=1, help="Times that the corpus is gone through."),
+]
+ShortShare = Annotated[
+    float, typer.Option("--short-seq-prob", min=0, max=1, help="Share of short ones.")
+]
+MaskedShare = Annotated[
+    float, typer.Option("--masked-lm-prob", min=0, max=1, help="Share of the tokens.")
+]
+MostMasked = Annotated[
+    int | None,
+    typer.Option(
+        "--max-predictions",
+        min=1,
+        help="Most masked tokens of an instance. Default: as many as its share.",
+    ),
+]
+WholeWords = Annotated[
+    bool, typer.Option("--whole-words", help="Mask whole words or none of a word.")
+]
+NGrams = Annotated[
+    int, typer.Option("--ngrams", min=1, help="Most neighbours masked together.")
+]
+DynamicMasks = Annotated[
+    bool, typer.Option("--dynamic-masks", help="Mask anew in every epoch, not now.")
+]
+InstanceSeed = Annotated[
+    int, typer.Option("--seed", min=0, help="Of all random choices.")
+]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Processes. Default: all cores.")
+]
+TFRecords = Annotated[
+    pathlib.Path | None,
+    typer.Option("--tfrecords", help="A folder for Google's files, beside."),
 ]

@@ -45,17 +45,21 @@ WITHOUT_KERAS = ROWS[0] | ROWS[1] | ROWS[2] | ROWS[3]
 EAGER = {"keras", "numpy", "h5py", "safetensors"}
 LAZY = {
     "apache_beam",
+    "datasets",
     "huggingface_hub",
     "kagglehub",
     "msgpack",
     "onnx",
     "onnxruntime",
     "pandas",
+    "pyarrow",
+    "sentencex",
     "seqeval",
     "sklearn",
     "tensorflow",
     "tensorflow_text",
     "tokenizers",
+    "zstandard",
 }
 NEVER = {"jax", "torch", "keras_hub", "keras_nlp", "keras.src"}
 MAY_IMPORT_TENSORFLOW = (
@@ -66,6 +70,7 @@ MAY_IMPORT_TENSORFLOW = (
     "kbert.training.adamw_update",
     "kbert.checkpoints.google",
     "kbert.export",
+    "kbert.pretraining.tfrecords",
 )
 # For a kernel, and for the files of its own format.
 MAY_IMPORT_TORCH = (

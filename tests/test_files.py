@@ -316,3 +316,21 @@ def test_a_folder_given_by_a_link(old):
     files.replace_folder(link, write_new, not_config)
     assert link.is_symlink()
     assert tree(old)["config.json"] == b"new"
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "file"
+    files.replace_file(path, lambda new: new.write_text("old"))
+
+    def fails(new):
+        new.write_text("half")
+        raise RuntimeError("a full disk")
+
+    with pytest.raises(RuntimeError, match="a full disk"):
+        files.replace_file(path, fails)
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+    seen = []
+    files.replace_file(
+        path, lambda new: seen.append((new.parent, path.read_text())) or new.touch()
+    )
+    assert seen == [(tmp_path, "old")] and path.read_text() == ""

@@ -19,6 +19,8 @@ HEAVY = {
     "matplotlib",
     "onnxruntime",
     "pandas",
+    "pyarrow",
+    "sentencex",
     "sklearn",
     "tensorflow",
     "tensorflow_text",
@@ -26,6 +28,7 @@ HEAVY = {
     "torch",
     "transformers",
     "typer",
+    "zstandard",
 }
 
 

@@ -290,10 +290,52 @@ def _streamed(task, source, steps, targets) -> StreamedBatches:
     choose_width = StreamWidths([*widths, longest])
 
     def prepare_batch(x, y, sample_weight):
+        positions = x.get("mask_positions") if isinstance(x, dict) else None
+        if positions is not None and np.ndim(positions) == 1:
+            return laid_instances(task, x, y, sample_weight)
         data = prepare(task, x, y, sample_weight, targets=targets)
         return data.single_batch(choose_width)
 
     return StreamedBatches(source, prepare_batch, steps)
+
+
+def laid_instances(task, x, y, sample_weight) -> tuple:
+    """Checks a batch of instances that lie in rows already, perhaps several a row.
+
+    Args:
+        task: a `BertTask` with a head of masked tokens.
+        x: what it is called with, arrays.
+        y: ids (slots,), below 0 for a slot that is empty; for two heads `{"mlm": these,
+            "nsp": (instances,)}`; or None.
+        sample_weight: None, as the rows say not what belongs to which instance.
+
+    Returns:
+        The same.
+
+    Raises:
+        ValueError: if a position lies in no row, or targets are none of these.
+    """
+    called_with(task, x)
+    if sample_weight is not None:
+        raise ValueError(
+            "Instances in rows of several have no sample weights. Received: weights of "
+            f"shape {np.shape(sample_weight)}. Pass one instance a row."
+        )
+    if y is not None:
+        wanted = {"mlm": len(x["mask_positions"])}
+        if task.has_next_sentence:
+            firsts = x.get("first_positions")
+            wanted["nsp"] = len(x["token_ids"] if firsts is None else firsts)
+        targets = y if isinstance(y, dict) else {"mlm": y}
+        found = {key: len(value) for key, value in targets.items()}
+        largest = {key: int(np.max(value)) for key, value in targets.items()}
+        limits = {"mlm": task.backbone.config.vocabulary_size, "nsp": 2}
+        if found != wanted or any(largest[key] >= limits[key] for key in wanted):
+            raise ValueError(
+                f"Targets must be so many, {wanted}, and below {limits}. Received: "
+                f"{found} of values up to {largest}."
+            )
+    return x, y, None
 
 
 def _targets(task, y, sample_weight, count, training):

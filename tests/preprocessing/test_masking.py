@@ -145,6 +145,7 @@ def test_no_text_and_nothing_to_choose():
         ({"hidden": 0.9, "random": 0.2}, "hidden=0.9, random=0.2"),
         ({"hidden": -0.1}, "hidden=-0.1"),
         ({"most": 0}, "0"),
+        ({"ngrams": 0}, "0"),
     ],
 )
 def test_rules_that_are_none(rule, received):
@@ -162,3 +163,35 @@ def test_only_the_mask_is_special_in_a_text_with_blanks():
         ["[", "[UNK]", "]"],
         [],
     ]
+
+
+def test_neighbours_are_masked_together():
+    ids, splits, found = masked([42] * 3000, ngrams=3, share=0.1)
+    assert set(counts(found, splits)) == {4}
+    _, _, alone = masked([42] * 3000, share=0.1)
+
+    def neighbours(found):
+        return (np.diff(found.positions) == 1).mean()
+
+    # Runs of 1, 2 and 3 with chances 6, 3 and 2 in 11, cut at four tokens in all.
+    assert 0.3 < neighbours(found) < 0.4 and neighbours(alone) < 0.1
+
+
+def test_neighbours_end_at_a_special_token():
+    # Two segments of one token each: nothing has a neighbour.
+    ids = np.array([CLS, 5, SEP, 6, SEP] * 400)
+    splits = np.arange(401) * 5
+    masker = TokenMasker(TOKENIZER, MaskingRule(ngrams=4, share=0.4, most=2))
+    found = masker(ids, splits, np.random.default_rng(0))
+    assert set(counts(found, splits)) == {2}  # each was chosen on its own
+    first = TokenMasker(TOKENIZER, MaskingRule(ngrams=4, share=0.2, most=1))
+    assert set(counts(first(ids, splits, np.random.default_rng(0)), splits)) == {1}
+
+
+def test_whole_words_are_masked_together():
+    ids, splits, found = masked([60] * 500, whole_words=True, ngrams=2, share=0.3)
+    chosen = np.zeros(len(ids), bool)
+    chosen[found.positions] = True
+    continues = np.array([piece.startswith("##") for piece in PIECES])[ids]
+    continues &= np.roll(ids, 1) != CLS
+    np.testing.assert_array_equal(chosen[continues], np.roll(chosen, 1)[continues])

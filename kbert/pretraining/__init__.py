@@ -1,0 +1,1 @@
+"""From a corpus to instances of pre-training, and from these to batches."""
