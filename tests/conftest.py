@@ -24,7 +24,10 @@ if "KERAS_BACKEND" not in os.environ:
     installed = [name for name in SUFFIXES.values() if importlib.util.find_spec(name)]
     os.environ["KERAS_BACKEND"] = installed[0]
 # Programs of tests run once or twice: let XLA compile them fast rather than well.
-FAST = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+FAST = (
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
+    "--xla_cpu_use_fusion_emitters=false"
+)
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FAST}".strip()
 # And let JAX compile a program once, though many tests make it.
 COMPILED = tempfile.TemporaryDirectory(prefix="kbert-tests-jax-")

@@ -75,6 +75,12 @@ def pretraining():
     return module
 
 
+def create_pretraining_data():
+    """Returns Google's `create_pretraining_data.py`, or skips as `run_squad`."""
+    modeling()
+    return _imported("bert.create_pretraining_data")
+
+
 @functools.cache
 def _imported(name):
     """Imports a module of Google's with what TensorFlow 2 has not.

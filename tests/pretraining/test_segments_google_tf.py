@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from bert import create_pretraining_data as google
 
 from kbert.pretraining.segments import plan_segments
 from kbert.pretraining.settings import InstanceSettings
+from tests.checkpoints import google_bert
 from tests.pretraining.test_segments import make_documents
 
 
@@ -32,6 +32,7 @@ class Draws:
     ],
 )
 def test_the_same_draws_give_the_same_segments(monkeypatch, length, short, documents):
+    google = google_bert.create_pretraining_data()
     expected = []
 
     def record(tokens_a, tokens_b, *_):
