@@ -1,6 +1,6 @@
 """Hostile preset folders load rightly or are refused, and touch nothing else.
 
-On one backend: what reads files is numpy and Python on all of them.
+On the backend that builds models fastest: what reads files is the same on all.
 """
 
 import json
