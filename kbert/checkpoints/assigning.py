@@ -281,12 +281,16 @@ def _check_shape(path, expected, stored, arrays, transform, source):
 def _assign(variable: Any, transform: str, array: np.ndarray) -> None:
     """Gives a variable its numbers, in memory of their own.
 
-    What is read-only is the memory of a file, which may change with the file, and
-    which is slow to read in another order.
+    What is read-only is the memory of a file, which may change with the file. It is
+    copied here unless the backend does so: TensorFlow copies every array of numpy's,
+    JAX writes what it transposes elsewhere.
     """
-    if not array.flags.writeable:
+    backend = keras.backend.backend() if isinstance(variable, keras.Variable) else ""
+    transposes = backend and transform == names.TRANSPOSE
+    copies = backend == "tensorflow" or (backend == "jax" and transposes)
+    if not (array.flags.writeable or copies):
         array = array.copy()
-    if transform == names.TRANSPOSE and isinstance(variable, keras.Variable):
+    if transposes:
         # The backends are faster at it than numpy.
         variable.assign(keras.ops.transpose(keras.ops.convert_to_tensor(array)))
     else:
