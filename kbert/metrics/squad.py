@@ -142,15 +142,16 @@ def best_threshold(
         margins: how much likelier no answer is than the answer, float (N,).
 
     Returns:
-        The best score and the smallest threshold that reaches it: one of the margins,
-        or a number below them all, where no question should be answered.
+        The best score and a threshold that reaches it. Among the smallest ones that do
+        it is in the middle between two margins, so that no answer hangs on the last
+        digit of its margin, or 1 beyond them all.
 
     Raises:
         ValueError: if the arrays are not (N,), N at least 1, or a margin is no number.
 
     >>> best_threshold(np.array([1.0, 0.0]), np.array([True, False]),
     ...     np.array([-3.0, 2.0]))
-    Threshold(score=100.0, threshold=-3.0)
+    Threshold(score=100.0, threshold=-0.5)
     """
     scores = np.asarray(scores, "float64")
     has_answer = np.asarray(has_answer, "bool")
@@ -167,8 +168,7 @@ def best_threshold(
     totals = np.cumsum(np.bincount(group, weights=gains, minlength=len(values)))
     best, nothing = int(totals.argmax()), int((~has_answer).sum())
     if totals[best] <= 0:
-        below = float(np.nextafter(values[0], -np.inf))
-        return Threshold(100 * nothing / len(scores), below)
-    return Threshold(
-        100 * float(nothing + totals[best]) / len(scores), float(values[best])
-    )
+        return Threshold(100 * nothing / len(scores), float(values[0] - 1))
+    edges = [values[best], *values[best + 1 : best + 2]]
+    threshold = float(np.mean(edges)) if len(edges) > 1 else float(values[best] + 1)
+    return Threshold(100 * float(nothing + totals[best]) / len(scores), threshold)
