@@ -2,13 +2,13 @@
 
 import math
 import os
-import pathlib
 from typing import Annotated
 
 import typer
 
 from kbert_cli import options
 from kbert_cli.console import check_output, one_line_errors, use_backend
+from kbert_cli.fine_tuning import finetuning
 from kbert_cli.source import Source
 
 app = typer.Typer(
@@ -17,49 +17,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-
-@app.command()
-@one_line_errors
-def finetune(
-    data: options.Data,
-    text: options.Text,
-    label: options.Label,
-    second: options.Second = None,
-    preset: options.Start = "all_minilm_l6_en_uncased",
-    output: options.Finetuned = pathlib.Path("finetuned"),
-    problem: options.ProblemOfLabels = options.Problem.single_label,
-    epochs: options.Epochs = 3,
-    batch_size: options.BatchSize = 32,
-    learning_rate: options.LearningRate = 5e-5,
-    sequence_length: options.SequenceLength = None,
-    long_text: options.LongTexts = None,
-    validation_split: options.ValidationSplit = 0.1,
-    seed: options.Seed = 0,
-    encoding: options.Encoding = None,
-    delimiter: options.Delimiter = None,
-    backend: options.ChosenBackend = None,
-    overwrite: options.Overwrite = False,
-):
-    """Fine-tune a classifier on a table of your own."""
-    check_output(output, overwrite)
-    source = Source(str(data), text, label, second, encoding, delimiter)
-    use_backend(backend)
-    from kbert_cli import training
-
-    training.finetune(
-        source,
-        preset,
-        output,
-        problem=problem.value,
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        sequence_length=sequence_length,
-        long_text=long_text and long_text.value,
-        validation_split=validation_split,
-        seed=seed,
-    )
+app.add_typer(finetuning, name="finetune")
 
 
 @app.command()

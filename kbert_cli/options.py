@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from kbert_cli.console import Backend
+from kbert_cli.grid import Search
 
 
 class Problem(enum.StrEnum):
@@ -29,6 +30,13 @@ class Format(enum.StrEnum):
 
     csv = "csv"
     jsonl = "jsonl"
+
+
+class SquadVersion(enum.StrEnum):
+    """Which questions there are: in the second, some without an answer."""
+
+    answered = "1.1"
+    some_unanswered = "2.0"
 
 
 class CheckpointFormat(enum.StrEnum):
@@ -141,6 +149,44 @@ ValidationSplit = Annotated[
     typer.Option("--validation-split", min=0, max=0.9, help="Share of rows held out."),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Of split and training.")]
+# Of the recipes of `finetune`.
+GlueTask = Annotated[
+    str,
+    typer.Argument(
+        metavar="TASK",
+        help="cola, sst2, mrpc, qqp, stsb, mnli, qnli, rte or wnli.",
+        show_default=False,
+    ),
+]
+Version = Annotated[SquadVersion, typer.Option("--version")]
+TaskData = Annotated[
+    pathlib.Path, typer.Option("--data", help="The folder with the official files.")
+]
+Runs = Annotated[
+    pathlib.Path,
+    typer.Option("--output", help="The folder to write, or to go on with."),
+]
+Searched = Annotated[
+    Search,
+    typer.Option(
+        "--search",
+        help="Try the paper's four learning rates (section 4.1), or its grid of 18 "
+        "settings (appendix A.3); the best on the development set is kept.",
+    ),
+]
+Restarts = Annotated[
+    int, typer.Option("--restarts", min=1, help="Runs of each setting, seed by seed.")
+]
+TaskLength = Annotated[
+    int, typer.Option("--sequence-length", min=3, help="Most tokens of an input.")
+]
+EpochsOfVersion = Annotated[
+    int | None, typer.Option("--epochs", min=1, help="Default: 3, of version 2.0 2.")
+]
+BatchSizeOfVersion = Annotated[
+    int | None,
+    typer.Option("--batch-size", min=1, help="Default: 32, of version 2.0 48."),
+]
 # Of `evaluate`, `predict` and `export`.
 Scores = Annotated[
     pathlib.Path | None, typer.Option("--output", help="A JSON file for the scores.")

@@ -39,7 +39,7 @@ def read_rows(
     Returns:
         The rows, the encoding they were read as, and the delimiter ("" in JSON lines).
     """
-    content, encoding = _decode(path, encoding)
+    content, encoding = read_text(path, encoding)
     if path.suffix.lower() in _JSON_LINES and delimiter is None:
         return list(_json_rows(path, content, wanted)), encoding, ""
     delimiter = delimiter or _delimiter(path)
@@ -53,8 +53,13 @@ def name_rows(rows: list[int]) -> str:
     return f"row{'s' if len(rows) > 1 else ''} {named}{more}"
 
 
-def _decode(path: pathlib.Path, encoding: str | None) -> tuple[str, str]:
-    """The file's characters, and the encoding that they were read as."""
+def read_text(path: pathlib.Path, encoding: str | None = None) -> tuple[str, str]:
+    """The file's characters, and the encoding that they were read as.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is empty, in another encoding, or holds NUL characters.
+    """
     raw = path.read_bytes()
     marked = next((name for mark, name in _MARKS if raw.startswith(mark)), "utf-8")
     try:
@@ -104,7 +109,7 @@ def _delimited_rows(
         raise ValueError(
             f"The delimiter must be one character. Received: delimiter={delimiter!r}."
         )
-    numbered = enumerate(_split_cells(path, content, delimiter), start=1)
+    numbered = enumerate(split_cells(path, content, delimiter), start=1)
     # Blank lines before the header count as rows, as in a spreadsheet.
     _, header = next((number, cells) for number, cells in numbered if cells)
     header = [name.strip() for name in header]
@@ -126,10 +131,14 @@ def _delimited_rows(
         )
 
 
-def _split_cells(
+def split_cells(
     path: pathlib.Path, content: str, delimiter: str
 ) -> Iterator[list[str]]:
-    """The cells of every row; a blank line is a row without cells."""
+    """The cells of every row; a blank line is a row without cells.
+
+    Raises:
+        ValueError: a quoted cell does not end as it must.
+    """
     quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
     reader = csv.reader(
         io.StringIO(content, newline=""),
