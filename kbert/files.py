@@ -87,9 +87,9 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         write(temporary)
-        _flush(temporary)
+        flush(temporary)
         os.replace(temporary, path)
-        _flush(path.parent)
+        flush(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -132,9 +132,9 @@ def replace_folder(
             _take_over(target, temporary, keep)
         write(temporary)
         for path in (*temporary.rglob("*"), temporary):
-            _flush(path)
+            flush(path)
         _swap(temporary, target)
-        _flush(target.parent)
+        flush(target.parent)
     finally:
         if temporary.exists():
             shutil.rmtree(temporary)
@@ -170,7 +170,7 @@ def _link(source: str, destination: str) -> None:
         shutil.copy2(source, destination)
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
     """Forces a file, or a folder's list of names, to the disk."""
     folder = path.is_dir() and os.name == "posix"  # elsewhere it cannot be opened
     if path.is_symlink() or not (path.is_file() or folder):

@@ -222,3 +222,22 @@ def instances(
         workers=workers or os.cpu_count() or 1,
         tfrecords=tfrecords,
     )
+
+
+@app.command()
+@one_line_errors
+def pretrain(
+    config: options.RunConfig,
+    backend: options.ChosenBackend = None,
+):
+    """Pre-train a BERT on instances; again, to go on after a stop.
+
+    Exit status: 0 when all steps are done; 2 for bad input; 143 or 130 where SIGTERM or
+    Ctrl+C stopped it, after the step at hand was saved.
+    """
+    use_backend(backend)
+    from kbert_cli import pretrain_run
+
+    stopped_by = pretrain_run.pretrain(config)
+    if stopped_by is not None:
+        raise typer.Exit(128 + stopped_by)

@@ -317,3 +317,12 @@ TFRecords = Annotated[
     pathlib.Path | None,
     typer.Option("--tfrecords", help="A folder for Google's files, beside."),
 ]
+# Of `pretrain`.
+RunConfig = Annotated[
+    pathlib.Path,
+    typer.Argument(
+        metavar="CONFIG",
+        help="A .toml or .yaml file; see kbert.pretraining.run_settings.",
+        show_default=False,
+    ),
+]

@@ -48,6 +48,7 @@ LAZY = {
     "datasets",
     "huggingface_hub",
     "kagglehub",
+    "matplotlib",
     "msgpack",
     "onnx",
     "onnxruntime",
@@ -57,8 +58,10 @@ LAZY = {
     "seqeval",
     "sklearn",
     "tensorflow",
+    "tensorboardX",
     "tensorflow_text",
     "tokenizers",
+    "yaml",
     "zstandard",
 }
 NEVER = {"jax", "torch", "keras_hub", "keras_nlp", "keras.src"}
@@ -68,6 +71,7 @@ MAY_IMPORT_TENSORFLOW = (
     "kbert.preprocessing.tf_batches",
     "kbert.layers._backend",
     "kbert.training.adamw_update",
+    "kbert.training.randomness",
     "kbert.checkpoints.google",
     "kbert.export",
     "kbert.pretraining.tfrecords",
@@ -76,6 +80,7 @@ MAY_IMPORT_TENSORFLOW = (
 MAY_IMPORT_TORCH = (
     "kbert.layers._backend",
     "kbert.training.adamw_update",
+    "kbert.training.randomness",
     "kbert.checkpoints.pickled",
 )
 

@@ -1,14 +1,24 @@
-"""The commands `kbert vocabulary` and `kbert instances`."""
+"""The commands `kbert vocabulary`, `kbert instances` and `kbert pretrain`."""
 
+import collections
 import json
+import os
+import re
+import signal
 
+import keras
 import pytest
 
 import kbert
 from kbert.preprocessing.masking import MaskingRule
 from kbert.pretraining.batches import InstanceBatches
+from kbert.pretraining.curves import CurveTable
+from kbert.pretraining.recording import Progress
+from kbert_cli import pretrain_run
 from tests.pretraining import toy
 from tests.test_cli import failed, run
+
+Settings = collections.namedtuple("Settings", "steps")
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +97,72 @@ def test_bad_input(corpus, tmp_path):
     assert "names no file" in line
     line = failed("vocabulary", corpus, "--size", 3, *out)
     assert "Received: size=3" in line
+
+
+CONFIG = """
+output = "run"
+steps = 4
+batch_size = 4
+checkpoint_every = 2
+log_every = 2
+evaluate_every = 2
+[[phases]]
+instances = "made"
+[architecture]
+num_layers = 1
+num_heads = 2
+hidden_dim = 8
+intermediate_dim = 12
+max_sequence_length = 32
+"""
+
+
+def test_a_model_is_pretrained(corpus, vocabulary, tmp_path, monkeypatch):
+    command = ("instances", corpus, "--vocab", vocabulary, "--out", tmp_path / "made")
+    done = run(*command, "--sequence-length", 32, "--dupe-factor", 1, "--workers", 1)
+    assert done.exit_code == 0, done.stderr
+    config = tmp_path / "run.toml"
+    config.write_text(CONFIG)
+    add = CurveTable.add
+
+    def stop(table, row):
+        add(table, row)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CurveTable, "add", stop)
+        done = run("pretrain", config)
+    assert done.exit_code == 143
+    assert "saved after step 2. The same command goes on." in done.stderr
+    done = run("pretrain", config)
+    assert done.exit_code == 0, done.stderr
+    assert "Goes on after step 2." in done.stderr
+    line = re.search(r"step 4/4 length 32, loss .* accuracy .*", done.stderr)
+    assert line and "tokens/s, 0:00:00 left" in line[0]
+    kbert.BertPretrainer.from_preset(tmp_path / "run" / "preset")
+    assert "were done before" in run("pretrain", config).stderr
+
+
+def test_a_terminal_shows_a_bar(monkeypatch):
+    shown = Progress(1200, 9000, 128, {"loss": 7.5, "mlm_accuracy": 0.1}, 5432.1, 75.2)
+    monkeypatch.setattr("rich.console.Console.is_terminal", True)
+    monkeypatch.setenv("COLUMNS", "150")
+
+    def run_once(settings, *, tell, progress):
+        tell("Begins.")
+        progress(shown)
+
+    monkeypatch.setattr(pretrain_run, "run", run_once)
+    monkeypatch.setattr(pretrain_run, "read_settings", lambda path: Settings(9000))
+    done = run("pretrain", "run.toml", "--backend", keras.config.backend())
+    assert "Begins." in done.stderr and "1200/9000" in done.stderr
+    told = "length 128, loss 7.500, mlm accuracy 0.100, 5,432 tokens/s, 0:01:15 left"
+    assert told in " ".join(done.stderr.split())
+
+
+def test_bad_settings(tmp_path):
+    assert "which is no file" in failed("pretrain", tmp_path / "run.toml")
+    (tmp_path / "run.toml").write_text(CONFIG)
+    assert "A folder of instances must have" in failed(
+        "pretrain", tmp_path / "run.toml"
+    )

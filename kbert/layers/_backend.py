@@ -26,7 +26,8 @@ def linear(x, kernel, bias):
     if keras.backend.backend() == "torch":
         import torch  # pyright: ignore[reportMissingImports]
 
-        kernel, bias = ops.convert_to_tensor(kernel), ops.convert_to_tensor(bias)
+        # Where torch computes something again, Keras casts no variable by itself.
+        kernel, bias = ops.cast(kernel, x.dtype), ops.cast(bias, x.dtype)
         # One pass over the result instead of two.
         return torch.nn.functional.linear(x, kernel.t(), bias)
     return ops.add(ops.matmul(x, kernel), bias)

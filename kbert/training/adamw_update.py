@@ -46,7 +46,7 @@ class Numbers:
         dtype = self.rate.dtype
         step_size, epsilon = self.rate, ops.cast(self.epsilon, dtype)
         if self.step is not None:
-            first, root_second = _corrections(ops.cast(self.step, dtype), self.betas)
+            first, root_second = corrections(ops.cast(self.step, dtype), self.betas)
             step_size = self.rate * root_second / first
             epsilon = epsilon * root_second
         scale = ops.ones((), dtype) if self.scale is None else self.scale
@@ -124,7 +124,7 @@ def _updated(tensors, scalars, betas):
     return w - (m / (ops.sqrt(v) + epsilon) * step_size + w * decay), m, v
 
 
-def _corrections(step, betas):
+def corrections(step, betas):
     """Returns 1 - beta_1^step and sqrt(1 - beta_2^step), to the last digits.
 
     `1 - 0.999**step` in float32 would lose four of its seven digits at the first step.

@@ -5,9 +5,9 @@ from typing import Any
 
 import keras
 from keras import ops
-from keras.optimizers.schedules import LearningRateSchedule
 
 from kbert.training.adamw_update import Numbers, is_split, squared_norm, update
+from kbert.training.schedules import PerUpdate, in_updates
 
 
 @keras.saving.register_keras_serializable(package="kbert")
@@ -82,7 +82,7 @@ class AdamW(keras.optimizers.Optimizer):
         ema_overwrite_frequency=None,
         **kwargs,
     ):
-        _check_decay(weight_decay, exclude_from_decay)
+        check_decay(weight_decay, exclude_from_decay)
         for name, beta in (("beta_1", beta_1), ("beta_2", beta_2)):
             if not 0 <= beta < 1:
                 raise ValueError(f"`{name}` must lie in [0, 1). Received: {beta!r}.")
@@ -95,7 +95,7 @@ class AdamW(keras.optimizers.Optimizer):
                 f"{gradient_accumulation_steps}."
             )
         super().__init__(
-            learning_rate=_in_updates(learning_rate, gradient_accumulation_steps),
+            learning_rate=in_updates(learning_rate, gradient_accumulation_steps),
             # `update_step` decays. Told of it, Keras would decay a second time.
             weight_decay=None,
             global_clipnorm=global_clipnorm,
@@ -121,7 +121,7 @@ class AdamW(keras.optimizers.Optimizer):
 
     @learning_rate.setter
     def learning_rate(self, value):
-        value = _in_updates(value, self.gradient_accumulation_steps)
+        value = in_updates(value, self.gradient_accumulation_steps)
         keras.optimizers.Optimizer.learning_rate.fset(self, value)
 
     @property
@@ -174,7 +174,7 @@ class AdamW(keras.optimizers.Optimizer):
         # has the norm that the clipping is about.
         variables = trainable_variables or self._trainable_variables
         grads = [
-            g if g is None else _dense(g, variable.shape)
+            g if g is None else dense(g, variable.shape)
             for g, variable in zip(grads, variables, strict=True)
         ]
         super().apply(grads, trainable_variables)
@@ -246,7 +246,7 @@ class AdamW(keras.optimizers.Optimizer):
         """Returns the constructor's arguments."""
         config = super().get_config()
         rate = self._learning_rate
-        if isinstance(rate, _PerUpdate):
+        if isinstance(rate, PerUpdate):
             config["learning_rate"] = keras.saving.serialize_keras_object(rate.schedule)
         config.update(
             weight_decay=self.decoupled_weight_decay,
@@ -260,28 +260,7 @@ class AdamW(keras.optimizers.Optimizer):
         return config
 
 
-class _PerUpdate(LearningRateSchedule):
-    """A schedule that counts updates where Keras counts micro-batches."""
-
-    def __init__(self, schedule, calls_per_update):
-        super().__init__()
-        self.schedule = schedule
-        self.calls_per_update = calls_per_update
-
-    def __call__(self, step):
-        return self.schedule(ops.floor_divide(step, self.calls_per_update))
-
-    def get_config(self):
-        return {"schedule": self.schedule, "calls_per_update": self.calls_per_update}
-
-
-def _in_updates(learning_rate, calls_per_update):
-    if calls_per_update and isinstance(learning_rate, LearningRateSchedule):
-        return _PerUpdate(learning_rate, calls_per_update)
-    return learning_rate
-
-
-def _dense(gradient, shape):
+def dense(gradient, shape):
     """Sums the rows of TensorFlow's sparse gradient; leaves any other as it is.
 
     In a graph, the sparse gradient itself may not know how many rows the whole has.
@@ -289,7 +268,17 @@ def _dense(gradient, shape):
     return ops.reshape(gradient, shape)
 
 
-def _check_decay(weight_decay, exclude_from_decay):
+def check_decay(weight_decay, exclude_from_decay):
+    """Checks two arguments of an optimizer.
+
+    Args:
+        weight_decay: the rate of decay.
+        exclude_from_decay: strings in the paths of what does not decay.
+
+    Raises:
+        ValueError: if the first is no number of at least 0, or the second is one string
+            or holds anything else than non-empty strings.
+    """
     if isinstance(weight_decay, bool) or not isinstance(weight_decay, int | float):
         raise ValueError(
             "`weight_decay` must be a number; use 0.0 for none. "

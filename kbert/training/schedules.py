@@ -90,3 +90,39 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
             "total_steps": self.total_steps,
             "warmup_fraction": self.warmup_fraction,
         }
+
+
+class PerUpdate(keras.optimizers.schedules.LearningRateSchedule):
+    """A schedule that counts updates where Keras counts micro-batches.
+
+    Args:
+        schedule: of updates.
+        calls_per_update: micro-batches an update.
+    """
+
+    def __init__(self, schedule, calls_per_update):
+        super().__init__()
+        self.schedule = schedule
+        self.calls_per_update = calls_per_update
+
+    def __call__(self, step):
+        """Returns the learning rate of a micro-batch, counted from 0."""
+        return self.schedule(ops.floor_divide(step, self.calls_per_update))
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return {"schedule": self.schedule, "calls_per_update": self.calls_per_update}
+
+
+def in_updates(learning_rate, calls_per_update):
+    """Returns a learning rate for an optimizer that accumulates gradients.
+
+    Args:
+        learning_rate: as for `kbert.AdamW`.
+        calls_per_update: micro-batches an update; None for one.
+    """
+    if calls_per_update and isinstance(
+        learning_rate, keras.optimizers.schedules.LearningRateSchedule
+    ):
+        return PerUpdate(learning_rate, calls_per_update)
+    return learning_rate

@@ -115,7 +115,7 @@ def test_the_first_corrected_step_is_the_learning_rate():
 
 def test_corrections_keep_their_digits():
     step = keras.ops.convert_to_tensor(1.0)
-    first, second = adamw_update._corrections(step, (0.9, 0.999))
+    first, second = adamw_update.corrections(step, (0.9, 0.999))
     np.testing.assert_allclose(float(first), 0.1, rtol=1e-6)
     np.testing.assert_allclose(float(second) ** 2, 0.001, rtol=1e-6)
 

@@ -1,0 +1,172 @@
+"""A whole run: what it writes, and that it goes on to the same bits."""
+
+import dataclasses
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import kbert
+from kbert.pretraining import curves
+from kbert.pretraining.run import pretrain
+from kbert.pretraining.run_settings import Downstream, Phase
+from kbert.tasks.masked_lm import BertMaskedLM
+from tests import tiny
+from tests.pretraining import runs, toy
+from tests.pretraining.runs import outcome, saved_steps, settings_of
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return runs.make_instances(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(root):
+    """The folder of a run that nothing stopped, what was told, and its progress."""
+    told, seen = [], []
+    settings = settings_of(root, root / "undisturbed", tensorboard=True)
+    assert pretrain(settings, tell=told.append, progress=seen.append) is None
+    return settings.output, told, seen
+
+
+class Stopped(KeyboardInterrupt):
+    """Comes out of the middle of a step, as nothing that is handled does."""
+
+
+def crash_after(step):
+    def progress(told):
+        if told.step == step:
+            raise Stopped
+
+    return progress
+
+
+def signal_after(step, number):
+    def progress(told):
+        if told.step == step:
+            os.kill(os.getpid(), number)
+
+    return progress
+
+
+def test_what_a_run_writes(undisturbed):
+    folder, told, seen = undisturbed
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        ["checkpoints", "curve.csv", "curves.png", "held_out.csv", "preset"]
+        + ["tensorboard"]
+    )
+    assert (folder / "curves.png").read_bytes()[:4] == b"\x89PNG"
+    assert saved_steps(folder) == [12, 16, 24]
+    rows = curves.read_rows(folder / "curve.csv")
+    assert [row["step"] for row in rows] == [3, 6, 8, 9, 12]
+    assert [row["sequence_length"] for row in rows] == [16, 16, 16, 24, 24]
+    # 1 % of 12 steps is no whole one: the decay begins at once.
+    expected = [1e-2 * (1 - (row["step"] - 1) / 12) for row in rows]
+    rates = [row["learning_rate"] for row in rows]
+    np.testing.assert_allclose(rates, expected, rtol=1e-5)
+    assert all(
+        4 < row["mlm_loss"] < 6 and 0 <= row["nsp_accuracy"] <= 1 for row in rows
+    )
+    judged = curves.read_rows(folder / "held_out.csv")
+    assert [row["step"] for row in judged] == [0, 6, 12]
+    assert judged[-1]["mlm_loss"] < judged[0]["mlm_loss"]
+    before, after = judged[0]["mlm_loss"], judged[-1]["mlm_loss"]
+    assert f"Held out, mlm_loss: {before:.4f} before, {after:.4f} after." in told
+    assert told[-1] == f"Wrote {folder / 'preset'}."
+    assert [progress.step for progress in seen[1::2]] == list(range(1, 13))
+    assert {progress.sequence_length for progress in seen} == {16, 24}
+    assert seen[-1].seconds_left == 0 < seen[0].tokens_per_second
+    assert {"loss", "mlm_accuracy", "nsp_accuracy"} <= set(seen[0].scores)
+    assert any("tfevents" in path.name for path in folder.rglob("tensorboard/*"))
+
+
+def test_the_preset_is_what_was_learnt(undisturbed):
+    folder, _, _ = undisturbed
+    pretrainer = kbert.BertPretrainer.from_preset(folder / "preset")
+    known = pretrainer.preprocessor.tokenizer.vocabulary
+    assert known == toy.tokenizer().vocabulary
+    assert pretrainer.backbone.config.max_sequence_length == 24
+    filled = kbert.BertMaskedLM.from_preset(folder / "preset").fill("ba [MASK] bo")
+    assert len(filled) == 1
+
+
+def test_a_complete_run_is_not_done_again(undisturbed, root):
+    folder, _, _ = undisturbed
+    before, told = outcome(folder), []
+    settings = settings_of(root, folder, checkpoint_every=5, log_every=1)
+    assert pretrain(settings, tell=told.append) is None
+    assert told[0] == "All 12 steps were done before."
+    assert outcome(folder) == before
+
+
+def test_stopped_thrice_it_ends_with_the_same_bits(undisturbed, root, tmp_path):
+    settings, told = settings_of(root, tmp_path / "run"), []
+    with pytest.raises(Stopped):  # before anything was saved
+        pretrain(settings, progress=crash_after(2))
+    with pytest.raises(Stopped):  # behind a checkpoint
+        pretrain(settings, progress=crash_after(5))
+    assert saved_steps(settings.output) == [8]
+    number = signal.SIGTERM  # amid the second batch of a step, and of a point's three
+    stopped = pretrain(settings, progress=signal_after(7, number), tell=told.append)
+    assert stopped == number
+    assert told[-1].startswith(f"Stopped by signal {int(number)} and saved after step")
+    assert saved_steps(settings.output)[-1] in (13, 14)
+    assert pretrain(settings, tell=told.append) is None
+    assert any(line.startswith("Goes on after step") for line in told)
+    assert outcome(settings.output) == outcome(undisturbed[0])
+
+
+def test_other_settings_are_refused(undisturbed, root, tmp_path):
+    folder, _, _ = undisturbed
+    settings = settings_of(root, folder, batch_size=16, seed=1)
+    with pytest.raises(ValueError, match="batch_size: 8 became 16; seed: 12345 became"):
+        pretrain(settings)
+    (tmp_path / "preset").mkdir()
+    with pytest.raises(ValueError, match=f"Received: {tmp_path}, which holds preset"):
+        pretrain(settings_of(root, tmp_path))
+
+
+def test_a_loss_that_is_no_number_ends_the_run(root, tmp_path):
+    settings = settings_of(root, tmp_path / "run", learning_rate=1e30, warmup_share=0.0)
+    settings = dataclasses.replace(settings, optimizer="lamb", accumulation=1)
+    with pytest.raises(ValueError, match=r"Received: (nan|inf) at step \d.*1e\+30"):
+        pretrain(settings)
+
+
+def test_a_masked_lm_goes_on_from_a_preset(root, undisturbed, tmp_path):
+    texts, labels = tiny.sentiment(40)
+    table = tmp_path / "table.csv"
+    rows = [f"{text},{label}" for text, label in zip(texts, labels, strict=True)]
+    table.write_text("\n".join(["text,label", *rows]))
+    settings = settings_of(
+        root,
+        tmp_path / "run",
+        init_from=str(undisturbed[0] / "preset"),
+        phases=(Phase(root / "alone", root / "alone"),),
+        accumulation=1,
+        steps=4,
+        log_every=2,
+        evaluate_every=2,
+        learning_rate=None,
+        rows="packed",
+        precision="mixed_bfloat16",
+        remat=True,
+        downstream=Downstream(table, "text", "label", epochs=1),
+    )
+    assert settings.peak == 2e-5
+    told = []
+    with pytest.warns(UserWarning) as warned:
+        assert pretrain(settings, tell=told.append) is None
+    assert all("head" in str(w.message) or "XLA" in str(w.message) for w in warned)
+    scores = json.loads((tmp_path / "run" / "downstream.json").read_text())
+    for when in ("before", "after"):
+        assert f"table.csv, {when}: accuracy {scores[when]:.4f}." in told
+    judged = curves.read_rows(tmp_path / "run" / "held_out.csv")
+    assert [row["step"] for row in judged] == [0, 2, 4]
+    assert set(judged[0]) == {"step", "sequence_length", "loss", "accuracy"}
+    assert abs(judged[-1]["loss"] - judged[0]["loss"]) < 0.05
+    after = BertMaskedLM.from_preset(tmp_path / "run" / "preset")
+    assert after.backbone.config.hidden_dim == 8
