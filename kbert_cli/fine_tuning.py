@@ -3,6 +3,7 @@
 import pathlib
 
 import typer
+import typer.core
 
 from kbert_cli import options
 from kbert_cli.console import check_output, one_line_errors, use_backend

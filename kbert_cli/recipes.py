@@ -86,8 +86,9 @@ class DevScores(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         """Scores, and stops a run that has failed."""
-        if not math.isfinite((logs or {}).get("loss", 0.0)):
-            self.failed = f"the loss of epoch {epoch + 1} is {logs['loss']}."
+        loss = (logs or {}).get("loss", 0.0)
+        if not math.isfinite(loss):
+            self.failed = f"the loss of epoch {epoch + 1} is {loss}."
         else:
             self.history.append(self.measure(self.model))
             self._alike = self._alike + 1 if self.history[-1].alike else 0

@@ -92,7 +92,7 @@ def _stored(torch: Any, name: Any, tensor: Any, path: Path) -> StoredArray:
 def _torch():
     """Returns torch, which reads the files on every backend."""
     try:
-        import torch
+        import torch  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise ImportError(
             "pytorch_model.bin is read by torch, on every backend. Received: an "

@@ -165,7 +165,7 @@ class BertTask(keras.Model):
         y=None,
         batch_size=None,
         epochs=1,
-        verbose="auto",
+        verbose: Any = "auto",
         callbacks=None,
         validation_split=0.0,
         validation_data=None,
