@@ -1,9 +1,6 @@
 """The commands `kbert vocabulary`, `kbert instances` and `kbert pretrain`."""
 
-import collections
 import json
-import os
-import re
 import signal
 
 import keras
@@ -12,13 +9,10 @@ import pytest
 import kbert
 from kbert.preprocessing.masking import MaskingRule
 from kbert.pretraining.batches import InstanceBatches
-from kbert.pretraining.curves import CurveTable
 from kbert.pretraining.recording import Progress
 from kbert_cli import pretrain_run
 from tests.pretraining import toy
 from tests.test_cli import failed, run
-
-Settings = collections.namedtuple("Settings", "steps")
 
 
 @pytest.fixture(scope="module")
@@ -101,68 +95,51 @@ def test_bad_input(corpus, tmp_path):
 
 CONFIG = """
 output = "run"
-steps = 4
-batch_size = 4
-checkpoint_every = 2
-log_every = 2
-evaluate_every = 2
+steps = 9_000
 [[phases]]
 instances = "made"
-[architecture]
-num_layers = 1
-num_heads = 2
-hidden_dim = 8
-intermediate_dim = 12
-max_sequence_length = 32
 """
+SHOWN = Progress(1200, 9000, 128, {"loss": 7.5, "mlm_accuracy": 0.1}, 5432.1, 75.2)
+LINE = "length 128, loss 7.500, mlm accuracy 0.100, 5,432 tokens/s, 0:01:15 left"
 
 
-def test_a_model_is_pretrained(corpus, vocabulary, tmp_path, monkeypatch):
-    command = ("instances", corpus, "--vocab", vocabulary, "--out", tmp_path / "made")
-    done = run(*command, "--sequence-length", 32, "--dupe-factor", 1, "--workers", 1)
-    assert done.exit_code == 0, done.stderr
-    config = tmp_path / "run.toml"
-    config.write_text(CONFIG)
-    add = CurveTable.add
-
-    def stop(table, row):
-        add(table, row)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(CurveTable, "add", stop)
-        done = run("pretrain", config)
-    assert done.exit_code == 143
-    assert "saved after step 2. The same command goes on." in done.stderr
-    done = run("pretrain", config)
-    assert done.exit_code == 0, done.stderr
-    assert "Goes on after step 2." in done.stderr
-    line = re.search(r"step 4/4 length 32, loss .* accuracy .*", done.stderr)
-    assert line and "tokens/s, 0:00:00 left" in line[0]
-    kbert.BertPretrainer.from_preset(tmp_path / "run" / "preset")
-    assert "were done before" in run("pretrain", config).stderr
-
-
-def test_a_terminal_shows_a_bar(monkeypatch):
-    shown = Progress(1200, 9000, 128, {"loss": 7.5, "mlm_accuracy": 0.1}, 5432.1, 75.2)
-    monkeypatch.setattr("rich.console.Console.is_terminal", True)
-    monkeypatch.setenv("COLUMNS", "150")
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    """Settings of a run that tells where it stands, and ends as it is asked to."""
+    path, ended = tmp_path / "run.toml", []
+    path.write_text(CONFIG)
 
     def run_once(settings, *, tell, progress):
+        assert settings.phases[0].instances == tmp_path / "made"
         tell("Begins.")
-        progress(shown)
+        for _ in range(3):
+            progress(SHOWN)
+        return ended.pop() if ended else None
 
     monkeypatch.setattr(pretrain_run, "run", run_once)
-    monkeypatch.setattr(pretrain_run, "read_settings", lambda path: Settings(9000))
-    done = run("pretrain", "run.toml", "--backend", keras.config.backend())
-    assert "Begins." in done.stderr and "1200/9000" in done.stderr
-    told = "length 128, loss 7.500, mlm accuracy 0.100, 5,432 tokens/s, 0:01:15 left"
-    assert told in " ".join(done.stderr.split())
+    return path, ended
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(None, 0), (signal.SIGTERM, 143), (signal.SIGINT, 130)]
+)
+def test_how_a_run_ends(config, number, status):
+    path, ended = config
+    ended.append(number)
+    done = run("pretrain", path, "--backend", keras.config.backend())
+    assert done.exit_code == status
+    assert done.stderr.splitlines() == ["Begins.", f"step 1,200/9,000 {LINE}"]
+
+
+def test_a_terminal_shows_a_bar(config, monkeypatch):
+    monkeypatch.setattr("rich.console.Console.is_terminal", True)
+    monkeypatch.setenv("COLUMNS", "150")
+    done = run("pretrain", config[0])
+    assert done.exit_code == 0 and "Begins." in done.stderr
+    assert "1200/9000" in done.stderr and LINE in done.stderr
 
 
 def test_bad_settings(tmp_path):
     assert "which is no file" in failed("pretrain", tmp_path / "run.toml")
     (tmp_path / "run.toml").write_text(CONFIG)
-    assert "A folder of instances must have" in failed(
-        "pretrain", tmp_path / "run.toml"
-    )
+    assert "must have instances.json" in failed("pretrain", tmp_path / "run.toml")

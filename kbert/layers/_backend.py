@@ -23,11 +23,11 @@ def linear(x, kernel, bias):
     Returns:
         Float (..., out).
     """
+    # Where something is computed again, for gradients, Keras casts no variable itself.
+    kernel, bias = ops.cast(kernel, x.dtype), ops.cast(bias, x.dtype)
     if keras.backend.backend() == "torch":
         import torch  # pyright: ignore[reportMissingImports]
 
-        # Where torch computes something again, Keras casts no variable by itself.
-        kernel, bias = ops.cast(kernel, x.dtype), ops.cast(bias, x.dtype)
         # One pass over the result instead of two.
         return torch.nn.functional.linear(x, kernel.t(), bias)
     return ops.add(ops.matmul(x, kernel), bias)

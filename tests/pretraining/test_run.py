@@ -1,6 +1,5 @@
 """A whole run: what it writes, and that it goes on to the same bits."""
 
-import dataclasses
 import json
 import os
 import signal
@@ -10,7 +9,9 @@ import pytest
 
 import kbert
 from kbert.pretraining import curves
+from kbert.pretraining.recording import Recorder
 from kbert.pretraining.run import pretrain
+from kbert.pretraining.run_data import open_phases
 from kbert.pretraining.run_settings import Downstream, Phase
 from kbert.tasks.masked_lm import BertMaskedLM
 from tests import tiny
@@ -67,9 +68,8 @@ def test_what_a_run_writes(undisturbed):
     expected = [1e-2 * (1 - (row["step"] - 1) / 12) for row in rows]
     rates = [row["learning_rate"] for row in rows]
     np.testing.assert_allclose(rates, expected, rtol=1e-5)
-    assert all(
-        4 < row["mlm_loss"] < 6 and 0 <= row["nsp_accuracy"] <= 1 for row in rows
-    )
+    assert {3 < row["mlm_loss"] < 6 for row in rows} == {True}
+    assert {0 <= row["nsp_accuracy"] <= 1 for row in rows} == {True}
     judged = curves.read_rows(folder / "held_out.csv")
     assert [row["step"] for row in judged] == [0, 6, 12]
     assert judged[-1]["mlm_loss"] < judged[0]["mlm_loss"]
@@ -102,20 +102,18 @@ def test_a_complete_run_is_not_done_again(undisturbed, root):
     assert outcome(folder) == before
 
 
-def test_stopped_thrice_it_ends_with_the_same_bits(undisturbed, root, tmp_path):
+def test_stopped_twice_it_ends_with_the_same_bits(undisturbed, root, tmp_path):
     settings, told = settings_of(root, tmp_path / "run"), []
-    with pytest.raises(Stopped):  # before anything was saved
-        pretrain(settings, progress=crash_after(2))
     with pytest.raises(Stopped):  # behind a checkpoint
         pretrain(settings, progress=crash_after(5))
     assert saved_steps(settings.output) == [8]
-    number = signal.SIGTERM  # amid the second batch of a step, and of a point's three
+    number = signal.SIGTERM  # amid a point's three steps, after one of a step's batches
     stopped = pretrain(settings, progress=signal_after(7, number), tell=told.append)
     assert stopped == number
     assert told[-1].startswith(f"Stopped by signal {int(number)} and saved after step")
-    assert saved_steps(settings.output)[-1] in (13, 14)
+    assert saved_steps(settings.output)[-1] == 14
     assert pretrain(settings, tell=told.append) is None
-    assert any(line.startswith("Goes on after step") for line in told)
+    assert "Goes on after step 7." in told
     assert outcome(settings.output) == outcome(undisturbed[0])
 
 
@@ -129,13 +127,17 @@ def test_other_settings_are_refused(undisturbed, root, tmp_path):
         pretrain(settings_of(root, tmp_path))
 
 
-def test_a_loss_that_is_no_number_ends_the_run(root, tmp_path):
-    settings = settings_of(root, tmp_path / "run", learning_rate=1e30, warmup_share=0.0)
-    settings = dataclasses.replace(settings, optimizer="lamb", accumulation=1)
-    with pytest.raises(ValueError, match=r"Received: (nan|inf) at step \d.*1e\+30"):
-        pretrain(settings)
+@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_ends_the_run(root, tmp_path, loss):
+    settings = settings_of(root, tmp_path, learning_rate=1e30)
+    curve = curves.CurveTable(tmp_path / "curve.csv", 0)
+    recorder = Recorder(settings, open_phases(settings), curve, None, None)
+    recorder.on_train_begin()
+    with pytest.raises(ValueError, match=rf"Received: {loss} at step 2, .*1e\+30"):
+        recorder.on_train_batch_end(3, {"loss": loss})
 
 
+@pytest.mark.filterwarnings("ignore:.*has no weights for", "ignore:On a CPU XLA")
 def test_a_masked_lm_goes_on_from_a_preset(root, undisturbed, tmp_path):
     texts, labels = tiny.sentiment(40)
     table = tmp_path / "table.csv"
@@ -158,9 +160,7 @@ def test_a_masked_lm_goes_on_from_a_preset(root, undisturbed, tmp_path):
     )
     assert settings.peak == 2e-5
     told = []
-    with pytest.warns(UserWarning) as warned:
-        assert pretrain(settings, tell=told.append) is None
-    assert all("head" in str(w.message) or "XLA" in str(w.message) for w in warned)
+    assert pretrain(settings, tell=told.append) is None
     scores = json.loads((tmp_path / "run" / "downstream.json").read_text())
     for when in ("before", "after"):
         assert f"table.csv, {when}: accuracy {scores[when]:.4f}." in told

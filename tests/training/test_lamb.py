@@ -47,13 +47,22 @@ def test_it_is_the_papers(correct):
     schedule = WarmupLinearDecay(0.01, 100, 0.1)
     ours = train(Lamb(schedule, bias_correction=correct), reference.gradients())
     assert reference.worst_relative_error(ours, paper.values) < 2e-6
-    theirs = train(AdamW(schedule, bias_correction=correct), reference.gradients())
-    assert reference.worst_relative_error(theirs, paper.values) > 1e-3
-    keras_lamb = keras.optimizers.Lamb(
-        schedule, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0
-    )
-    theirs = train(keras_lamb, reference.gradients())
-    assert reference.worst_relative_error(theirs, paper.values) > 1e-3
+
+
+def test_the_judge_would_see_another_optimizer():
+    gradients, schedule = reference.gradients()[:20], WarmupLinearDecay(0.01, 100, 0.1)
+    paper = PaperLamb(reference.initial_values(), True)
+    for step, gradient in enumerate(gradients):
+        paper.step(gradient, reference.google_learning_rate(step, 0.01, 100, 10))
+    others = {
+        "AdamW": AdamW(schedule),
+        "Keras's": keras.optimizers.Lamb(
+            schedule, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0
+        ),
+    }
+    for name, other in others.items():
+        theirs = train(other, gradients)
+        assert reference.worst_relative_error(theirs, paper.values) > 1e-3, name
 
 
 def test_weights_of_zeros_have_the_ratio_one():
