@@ -11,6 +11,7 @@ from kbert.checkpoints import folder, sizes
 from kbert.config import BertConfig
 from kbert.layers import BertEmbeddings, BertEncoderLayer, BertPooler
 from kbert.layers._backend import warn_of_xla
+from kbert.layers.attention import visible
 from kbert.layers.initial_values import drawn
 
 # The keys of a backbone's inputs, of which a task has one more.
@@ -74,6 +75,7 @@ class BertBackbone(keras.Model):
         layer_norm_epsilon=1e-12,
         initializer_range=0.02,
         pad_token_id=0,
+        left_to_right=False,
         remat=False,
         dtype=None,
         trainable=True,
@@ -91,7 +93,7 @@ class BertBackbone(keras.Model):
         x = embeddings(
             inputs["token_ids"], inputs["segment_ids"], inputs["padding_mask"]
         )
-        mask = same_text(inputs["padding_mask"])
+        mask = visible(inputs["padding_mask"], left_to_right)
         for layer in encoder_layers:
             x = layer(x, mask)
         outputs = {"sequence_output": x, "pooled_output": pooler(x)}
@@ -157,7 +159,7 @@ class BertBackbone(keras.Model):
         x = self.embeddings(
             inputs["token_ids"], inputs["segment_ids"], inputs["padding_mask"]
         )
-        mask = same_text(inputs["padding_mask"])
+        mask = visible(inputs["padding_mask"], self.config.left_to_right)
         *layers, last = self.encoder_layers
         for layer in layers:
             x = layer(x, mask)
@@ -267,7 +269,7 @@ class BertBackbone(keras.Model):
                 training=False,
             )
         ]
-        mask = same_text(inputs["padding_mask"])
+        mask = visible(inputs["padding_mask"], self.config.left_to_right)
         for layer in self.encoder_layers:
             states.append(layer(states[-1], mask, training=False))
         return states, mask
@@ -287,11 +289,6 @@ def freeze(model, paths):
     for weight in model.weights:
         if weight.path in paths:
             weight.trainable = False
-
-
-def same_text(padding_mask):
-    """Returns where two positions bear the same number: bool (B, 1, S, S)."""
-    return ops.equal(padding_mask[:, None, :, None], padding_mask[:, None, None, :])
 
 
 def check_keys(inputs, required=INPUTS, optional=()):

@@ -31,13 +31,14 @@ _KEYS = {
     "layer_norm_epsilon": "layer_norm_eps",
     "initializer_range": "initializer_range",
     "pad_token_id": "pad_token_id",
+    # Of its BertModel: every position sees those before it and itself.
+    "left_to_right": "is_decoder",
 }
 
 # Keys that would change the mathematics: only these values are BERT's.
 _FIXED = {
     "model_type": ("bert",),
     "position_embedding_type": ("absolute", None),
-    "is_decoder": (False, None),
     "is_encoder_decoder": (False, None),
     "add_cross_attention": (False, None),
     "cross_attention_hidden_size": (None,),
@@ -100,11 +101,13 @@ class BertConfig:
         layer_norm_epsilon: epsilon of every layer normalisation.
         initializer_range: standard deviation of the truncated normal initialiser.
         pad_token_id: the id that fills unused positions.
+        left_to_right: whether a position sees only itself and those before it in its
+            text (section 5.1, "LTR"); transformers calls it `is_decoder`.
 
     Raises:
         ValueError: if a size is not positive or beyond any BERT's, a rate lies outside
-            [0, 1), the activation is unknown, or `hidden_dim` is no multiple of
-            `num_heads`.
+            [0, 1), the activation is unknown, `hidden_dim` is no multiple of
+            `num_heads`, or `left_to_right` is no bool.
 
     Example:
     >>> BertConfig(num_layers=2, num_heads=2, hidden_dim=128).intermediate_dim
@@ -125,6 +128,7 @@ class BertConfig:
     layer_norm_epsilon: float = 1e-12
     initializer_range: float = 0.02
     pad_token_id: int = 0
+    left_to_right: bool = False
 
     def __post_init__(self):
         """Checks every value, so that a model is never built from a bad one."""
@@ -168,6 +172,11 @@ class BertConfig:
                 f"pad_token_id={self.pad_token_id!r}, "
                 f"vocabulary_size={self.vocabulary_size}."
             )
+        if not isinstance(self.left_to_right, bool):
+            raise ValueError(
+                "`left_to_right` must be True or False (in config.json: is_decoder). "
+                f"Received: {shorten(repr(self.left_to_right), 200)}."
+            )
 
     @property
     def head_dropout(self) -> float:
@@ -179,6 +188,24 @@ class BertConfig:
     def told_dropout(self, rate: float) -> float | None:
         """Returns the `classifier_dropout` with which `head_dropout` is this rate."""
         return self.classifier_dropout if rate == self.head_dropout else rate
+
+    def require_both_directions(self, reader: str) -> None:
+        """Refuses what reads a text at its first position, [CLS], from left to right.
+
+        Args:
+            reader: what reads it there.
+
+        Raises:
+            ValueError: if the encoder reads from left to right.
+        """
+        if self.left_to_right:
+            raise ValueError(
+                f"A {reader} reads every text at [CLS], its first position, which must "
+                "see the whole text. Received: left_to_right=True, where it sees itself"
+                " alone. Use a task that reads other positions (BertMaskedLM, "
+                "BertQuestionAnswerer, BertTokenClassifier, BertEmbedder with "
+                "pooling='mean'), or a head of your own on `sequence_output`."
+            )
 
     @classmethod
     def from_hugging_face(cls, config: dict) -> "BertConfig":
@@ -233,6 +260,8 @@ class BertConfig:
         """Returns the same as the architecture keys of transformers' `BertConfig`."""
         config = {theirs: getattr(self, ours) for ours, theirs in _KEYS.items()}
         config["hidden_act"] = ACTIVATIONS[self.activation][0]
+        if not self.left_to_right:
+            del config["is_decoder"]  # as in every BERT's file
         return {"model_type": "bert", "position_embedding_type": "absolute", **config}
 
 

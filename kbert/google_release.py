@@ -98,6 +98,12 @@ def from_transformers(config: Mapping) -> dict:
     Raises:
         ValueError: if Google's code would compute something else.
     """
+    if config.get("is_decoder"):
+        raise ValueError(
+            "Google's code reads every text in both directions, and its file cannot say"
+            " otherwise. Received: left_to_right=True. Write transformers' format, "
+            "whose config.json says it as is_decoder."
+        )
     google = {theirs: ours for ours, theirs in _ACTIVATIONS.items()}
     activation, epsilon = config["hidden_act"], config["layer_norm_eps"]
     if activation == "gelu":

@@ -135,6 +135,12 @@ def from_transformers(config: Mapping) -> dict:
     Raises:
         ValueError: if KerasHub would compute something else.
     """
+    if config.get("is_decoder"):
+        raise ValueError(
+            "KerasHub's BertBackbone reads every text in both directions. Received: "
+            "left_to_right=True. Write transformers' format, whose config.json says it "
+            "as is_decoder."
+        )
     for key in ("hidden_act", "layer_norm_eps"):
         if config[key] != _FIXED[key]:
             raise ValueError(

@@ -39,6 +39,7 @@ TINY_VARIANTS = {
     "gelu_tanh": {"hidden_act": "gelu_new"},
     "relu": {"hidden_act": "relu"},
     "epsilon": {"layer_norm_eps": 0.1},
+    "left_to_right": {"is_decoder": True},
 }
 # One row full, one padded on the right, one on the left, one with holes, one token.
 TINY_MASK = [

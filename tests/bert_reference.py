@@ -47,8 +47,10 @@ def positions(numbers):
     return result
 
 
-def attend(x, weights, prefix, num_heads, numbers):
+def attend(x, weights, prefix, num_heads, numbers, left_to_right=False):
     """Multi-head attention among the positions that bear one number.
+
+    With `left_to_right`, of these among the ones that do not stand behind.
 
     Returns the output (B, S, H) and the probabilities (B, N, S, S).
     """
@@ -67,13 +69,15 @@ def attend(x, weights, prefix, num_heads, numbers):
             part = slice(head * head_dim, (head + 1) * head_dim)
             scores = query[:, part] @ key[:, part].T / math.sqrt(head_dim)
             scores[texts[:, None] != texts[None, :]] = -np.inf
+            if left_to_right:
+                scores[np.triu_indices(len(texts), 1)] = -np.inf
             probabilities[-1].append(softmax(scores))
             heads.append(probabilities[-1][-1] @ value[:, part])
         outputs.append(project("output", np.concatenate(heads, axis=-1)))
     return np.array(outputs), np.array(probabilities)
 
 
-def encode(x, weights, prefix, num_heads, numbers, activation, epsilon):
+def encode(x, weights, prefix, num_heads, numbers, activation, epsilon, left_to_right):
     """One post-norm encoder layer; returns its output and the probabilities."""
 
     def norm(name, value):
@@ -82,7 +86,9 @@ def encode(x, weights, prefix, num_heads, numbers, activation, epsilon):
             value, weights[f"{path}/gamma"], weights[f"{path}/beta"], epsilon
         )
 
-    y, probabilities = attend(x, weights, f"{prefix}attention/", num_heads, numbers)
+    y, probabilities = attend(
+        x, weights, f"{prefix}attention/", num_heads, numbers, left_to_right
+    )
     x = norm("attention_norm", x + y)
     y = x @ weights[f"{prefix}intermediate/kernel"]
     y = ACTIVATIONS[activation](y + weights[f"{prefix}intermediate/bias"])
@@ -110,7 +116,16 @@ def masked_logits(x, positions, weights, *, activation, epsilon):
     return x @ table.T + weights["mlm/bias"]
 
 
-def forward(inputs, weights, *, num_layers, num_heads, activation, epsilon):
+def forward(
+    inputs,
+    weights,
+    *,
+    num_layers,
+    num_heads,
+    activation,
+    epsilon,
+    left_to_right=False,
+):
     """Runs the encoder.
 
     Args:
@@ -120,6 +135,7 @@ def forward(inputs, weights, *, num_layers, num_heads, activation, epsilon):
         num_heads: N.
         activation: a key of `ACTIVATIONS`.
         epsilon: of every layer normalisation.
+        left_to_right: whether a position sees none behind it.
 
     Returns:
         hidden_states (L + 1 arrays), attentions (L arrays), pooled_output (B, H).
@@ -135,6 +151,7 @@ def forward(inputs, weights, *, num_layers, num_heads, activation, epsilon):
             inputs["padding_mask"],
             activation,
             epsilon,
+            left_to_right,
         )
         states.append(x)
         attentions.append(probabilities)

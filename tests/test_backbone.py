@@ -27,6 +27,7 @@ def reference(backbone, values):
         num_heads=backbone.config.num_heads,
         activation=backbone.config.activation,
         epsilon=backbone.config.layer_norm_epsilon,
+        left_to_right=backbone.config.left_to_right,
     )
 
 

@@ -22,6 +22,7 @@ OTHER = BertConfig(
     layer_norm_epsilon=1e-6,
     initializer_range=0.05,
     pad_token_id=7,
+    left_to_right=True,
 )
 
 
@@ -71,6 +72,19 @@ def test_activations(theirs, ours):
     assert again == config
 
 
+def test_from_left_to_right_is_transformers_decoder():
+    config = BertConfig(left_to_right=True)
+    assert config.to_hugging_face()["is_decoder"] is True
+    assert BertConfig.from_hugging_face({"is_decoder": True}) == config
+    assert BertConfig.from_hugging_face({"is_decoder": False}) == BertConfig()
+    assert "is_decoder" not in BertConfig().to_hugging_face()
+    with pytest.raises(ValueError, match="is_decoder.*Received: 'yes'"):
+        BertConfig.from_hugging_face({"is_decoder": "yes"})
+    # Cross-attention is another decoder's.
+    with pytest.raises(ValueError, match="asks for add_cross_attention=True"):
+        BertConfig.from_hugging_face({"is_decoder": True, "add_cross_attention": True})
+
+
 def test_the_two_gelus():
     # transformers' "gelu" is erf; Google's code computes tanh under that name.
     assert BertConfig(activation="gelu").to_hugging_face()["hidden_act"] == "gelu"
@@ -85,7 +99,6 @@ def test_the_two_gelus():
         {"model_type": None},
         {"position_embedding_type": "relative_key"},
         {"position_embedding_type": "relative_key_query"},
-        {"is_decoder": True},
         {"is_encoder_decoder": True},
         {"add_cross_attention": True},
         {"cross_attention_hidden_size": 64},
@@ -175,6 +188,8 @@ def test_an_unknown_key_is_told():
         ({"pad_token_id": -1}, "pad_token_id=-1"),
         ({"pad_token_id": "0"}, "pad_token_id='0'"),
         ({"pad_token_id": True}, "pad_token_id=True"),
+        ({"left_to_right": 1}, "`left_to_right` .*is_decoder.*Received: 1"),
+        ({"left_to_right": None}, "`left_to_right` .*Received: None"),
     ],
 )
 def test_bad_values(change, received):

@@ -29,6 +29,7 @@ VARIANTS = {
     "gelu_tanh": {"activation": "gelu_tanh"},
     "relu": {"activation": "relu"},
     "epsilon": {"layer_norm_epsilon": 0.1},
+    "left_to_right": {"left_to_right": True},
 }
 
 
@@ -77,7 +78,7 @@ def test_hidden_states_attentions_and_pooled_output(tiny):
     )
 
 
-@pytest.mark.parametrize("variant", ["gelu_tanh", "relu", "epsilon"])
+@pytest.mark.parametrize("variant", sorted(set(VARIANTS) - {"gelu"}))
 def test_the_config_means_what_transformers_means(tiny, variant):
     values = inputs_of(tiny)
     output, _ = random_bert.run(tiny_backbone(tiny, **VARIANTS[variant]), values)

@@ -117,6 +117,27 @@ class BertSelfAttention(keras.layers.Layer):
         return [ops.reshape(project.call(flat), shape) for project in projections]
 
 
+def visible(padding_mask, left_to_right=False):
+    """Returns which positions a position may look at, the mask of the attention.
+
+    Args:
+        padding_mask: int32 (B, S), the number of the text at each position, 0 for none.
+        left_to_right: whether only those up to its own.
+
+    Returns:
+        Bool (B, 1, S, S), true where a row's position sees a column's.
+    """
+    same_text = ops.equal(
+        padding_mask[:, None, :, None], padding_mask[:, None, None, :]
+    )
+    if not left_to_right:
+        return same_text
+    # Counted, and not by `arange`, which knows no length while a model is put together.
+    place = ops.cumsum(ops.ones_like(padding_mask), axis=1)  # (B, S)
+    before = ops.less_equal(place[:, None, None, :], place[:, None, :, None])
+    return ops.logical_and(same_text, before)
+
+
 def flattened(x, width):
     """Returns (..., width) as (positions, width).
 

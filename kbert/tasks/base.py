@@ -95,8 +95,7 @@ class BertTask(keras.Model):
 
     def __init__(self, inputs, outputs, backbone, preprocessor, **kwargs):
         """Makes the functional model, then attaches its parts."""
-        if preprocessor is not None:
-            saving.check_preprocessor(preprocessor, backbone.config)
+        saving.check_parts(type(self), backbone.config, preprocessor)
         super().__init__(inputs, outputs, **kwargs)
         self.backbone = backbone
         self.preprocessor = preprocessor

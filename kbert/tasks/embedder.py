@@ -98,6 +98,8 @@ class BertEmbedder(BertTask):
         **kwargs,
     ):
         check_temperature(temperature)
+        if pooling == "cls":
+            backbone.config.require_both_directions("BertEmbedder with pooling='cls'")
         inputs = dict(backbone.input)
         first_positions = keras.Input(
             (), dtype="int32", optional=True, name="first_positions"

@@ -7,7 +7,8 @@ import numbers
 import keras
 import numpy as np
 
-from kbert.backbone import INPUTS, freeze, frozen_paths, same_text
+from kbert.backbone import INPUTS, freeze, frozen_paths
+from kbert.layers.attention import visible
 from kbert.preprocessing.raw_text import is_raw
 from kbert.tasks import feeding, token_feed
 from kbert.tasks.base import BertTask
@@ -221,7 +222,7 @@ def _hidden_states(backbone, inputs, deepest):
             inputs["token_ids"], inputs["segment_ids"], inputs["padding_mask"]
         )
     ]
-    mask = same_text(inputs["padding_mask"])
+    mask = visible(inputs["padding_mask"], backbone.config.left_to_right)
     for layer in backbone.encoder_layers[:deepest]:
         states.append(layer(states[-1], mask))
     return states

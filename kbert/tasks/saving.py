@@ -181,6 +181,24 @@ def task_variables(task) -> dict:
     return {**encoder, **task.head_weights()}
 
 
+def check_parts(cls, config, preprocessor):
+    """Refuses an encoder that cannot answer a task, or a preprocessor not made for it.
+
+    Args:
+        cls: the task's class.
+        config: the backbone's `BertConfig`.
+        preprocessor: a `BertPreprocessor`, or None.
+
+    Raises:
+        ValueError: if the task reads [CLS] and the encoder from left to right, or as
+            `check_preprocessor`.
+    """
+    if cls.uses_pooler:
+        config.require_both_directions(cls.__name__)
+    if preprocessor is not None:
+        check_preprocessor(preprocessor, config)
+
+
 def check_preprocessor(preprocessor, config):
     """Refuses a preprocessor that makes ids or lengths that the model has not.
 
