@@ -46,6 +46,7 @@ def table(
     long_text: options.LongTexts = None,
     validation_split: options.ValidationSplit = 0.1,
     seed: options.Seed = 0,
+    export: options.Exported = None,
     encoding: options.Encoding = None,
     delimiter: options.Delimiter = None,
     backend: options.ChosenBackend = None,
@@ -53,6 +54,7 @@ def table(
 ):
     """Fine-tune a classifier on a table of your own."""
     check_output(output, overwrite)
+    check_output(export, overwrite)
     source = Source(str(data), text, label, second, encoding, delimiter)
     use_backend(backend)
     from kbert_cli import training
@@ -69,6 +71,7 @@ def table(
         long_text=long_text and long_text.value,
         validation_split=validation_split,
         seed=seed,
+        export=export,
     )
 
 

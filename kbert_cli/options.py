@@ -149,6 +149,10 @@ ValidationSplit = Annotated[
     typer.Option("--validation-split", min=0, max=0.9, help="Share of rows held out."),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Of split and training.")]
+Exported = Annotated[
+    pathlib.Path | None,
+    typer.Option("--export", help="Write a SavedModel into this folder, too."),
+]
 # Of the recipes of `finetune`.
 GlueTask = Annotated[
     str,

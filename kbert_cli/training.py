@@ -12,11 +12,12 @@ from kbert.data.splits import duplicates_across, stratified_split
 from kbert.data.tables import Table, read_table
 from kbert_cli.console import out, tell
 from kbert_cli.options import Problem
+from kbert_cli.pictures import draw_training
 from kbert_cli.reports import report, score
 from kbert_cli.source import Source
 from kbert_cli.targets import encode_labels, label_names
 
-METRICS = "metrics.json"
+METRICS, PICTURE = "metrics.json", "training.png"
 
 
 def finetune(
@@ -32,9 +33,11 @@ def finetune(
     long_text: str | None,
     validation_split: float,
     seed: int,
+    export: pathlib.Path | None,
 ) -> None:
-    """Fine-tune, print the scores of the rows held out, and save both."""
+    """Fine-tune, print the scores of the rows held out, save all, draw a picture."""
     settings = {**locals(), "source": source._asdict(), "output": str(output)}
+    settings["export"] = export and str(export)
     table = _read(source, problem)
     names = label_names(table, problem)
     targets = encode_labels(table, problem, names)
@@ -66,10 +69,19 @@ def finetune(
         "seconds": round(time.perf_counter() - start, 1),
         "history": {key: list(map(float, v)) for key, v in history.history.items()},
     }
+    confusion = None
     if len(held_out):
-        result["scores"] = _score(classifier, *validation, batch_size, "Held out")
+        logits = classifier.predict(validation[0], batch_size=batch_size, verbose=0)
+        result["scores"] = _report(classifier, validation[1], logits, "Held out")
+        if problem == Problem.single_label:
+            confusion = _confusion(validation[1], logits)
     classifier.save_to_preset(output)
     _write_json(output / METRICS, result)
+    if not draw_training(output / PICTURE, history.history, confusion, names or ()):
+        tell("No picture of the training: matplotlib is not installed.")
+    if export is not None:
+        classifier.export(export, verbose=False)
+        tell(f"Exported {export}, for TensorFlow Serving.")
     tell(f"Saved {output}. Ask it: kbert predict {output} FILE --text {source.text}")
 
 
@@ -81,17 +93,24 @@ def evaluate(
     table = _read(source, classifier.problem)
     targets = encode_labels(table, classifier.problem, classifier.labels)
     texts = _texts(table, np.arange(len(table.texts)))
-    scores = _score(classifier, texts, targets, batch_size, source.data)
+    logits = classifier.predict(texts, batch_size=batch_size, verbose=0)
+    scores = _report(classifier, targets, logits, source.data)
     if output is not None:
         _write_json(output, scores)
 
 
-def _score(classifier, texts, targets, batch_size: int, title: str) -> dict:
-    """Print and return the scores of a classifier."""
-    logits = classifier.predict(texts, batch_size=batch_size, verbose=0)
+def _report(classifier, targets, logits, title: str) -> dict:
+    """Print and return the scores of a classifier's logits."""
     scores = score(classifier.problem, targets, logits, classifier.labels)
     out().print(report(scores, f"{title}: {len(targets):,} rows"))
     return scores
+
+
+def _confusion(targets: np.ndarray, logits: np.ndarray) -> np.ndarray:
+    """Returns how often each class, a row, was answered by each, a column."""
+    matrix = np.zeros((logits.shape[1],) * 2, int)
+    np.add.at(matrix, (targets, logits.argmax(axis=1)), 1)
+    return matrix
 
 
 def _read(source: Source, problem: str) -> Table:

@@ -1,5 +1,6 @@
 """The commands, on a preset folder of a BERT that builds in a moment."""
 
+import importlib.util
 import json
 import os
 import re
@@ -94,6 +95,9 @@ def test_finetune_learns_reports_and_saves(finetuned, table):
     assert len(metrics["history"]["val_accuracy"]) == 8
     classifier = kbert.BertClassifier.from_preset(folder)
     assert classifier.labels == ("negative", "positive")
+    drawn = importlib.util.find_spec("matplotlib") is not None
+    assert (folder / "training.png").exists() == drawn
+    assert ("No picture of the training" in done.stderr) != drawn
 
 
 def read(tmp_path, rows):

@@ -9,6 +9,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 
+from kbert_cli.pictures import draw_confusion  # noqa: E402
+
 SMOOTHED_OVER = 20  # steps
 
 
@@ -23,7 +25,7 @@ def draw(path: pathlib.Path, curve, confusion: np.ndarray, labels: list[str]) ->
     """
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     _draw_curve(left, curve)
-    _draw_confusion(right, confusion, labels)
+    draw_confusion(right, confusion, labels)
     figure.savefig(path, dpi=120)
     plt.close(figure)
 
@@ -41,13 +43,3 @@ def _draw_curve(axes, curve) -> None:
     other.plot(at, accuracies, "o-", color="tab:orange", label="validation accuracy")
     other.set(ylabel="accuracy", ylim=(0.4, 1))
     axes.figure.legend(loc="outside lower left", ncols=2)
-
-
-def _draw_confusion(axes, confusion: np.ndarray, labels: list[str]) -> None:
-    axes.imshow(confusion, cmap="Blues", vmin=0)
-    for (row, column), count in np.ndenumerate(confusion):
-        color = "white" if count > confusion.max() / 2 else "black"
-        axes.text(column, row, f"{count:,}", ha="center", va="center", color=color)
-    axes.set_xticks(range(len(labels)), labels)
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set(xlabel="answered", ylabel="true", title="Held-out sentences")
