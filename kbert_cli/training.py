@@ -52,12 +52,11 @@ def finetune(
     )
     classifier.compile(learning_rate=learning_rate)
     tell(f"Keras runs on {keras.config.backend()}.")
-    examples, validation = (
-        (_texts(table, part), targets[part]) for part in (learn, held_out)
-    )
+    validation = _texts(table, held_out), targets[held_out]
     start = time.perf_counter()
     history = classifier.fit(
-        *examples,
+        _texts(table, learn),
+        targets[learn],
         batch_size=batch_size,
         epochs=epochs,
         validation_data=validation if len(held_out) else None,
@@ -79,9 +78,7 @@ def finetune(
     _write_json(output / METRICS, result)
     if not draw_training(output / PICTURE, history.history, confusion, names or ()):
         tell("No picture of the training: matplotlib is not installed.")
-    if export is not None:
-        classifier.export(export, verbose=False)
-        tell(f"Exported {export}, for TensorFlow Serving.")
+    _export(classifier, export)
     tell(f"Saved {output}. Ask it: kbert predict {output} FILE --text {source.text}")
 
 
@@ -97,6 +94,12 @@ def evaluate(
     scores = _report(classifier, targets, logits, source.data)
     if output is not None:
         _write_json(output, scores)
+
+
+def _export(classifier, folder: pathlib.Path | None) -> None:
+    if folder is not None:
+        classifier.export(folder, verbose=False)
+        tell(f"Exported {folder}, for TensorFlow Serving.")
 
 
 def _report(classifier, targets, logits, title: str) -> dict:
