@@ -71,15 +71,17 @@ MAY_IMPORT_TENSORFLOW = (
     "kbert.preprocessing.tf_batches",
     "kbert.layers._backend",
     "kbert.training.adamw_update",
+    "kbert.training.distribution",
     "kbert.training.randomness",
     "kbert.checkpoints.google",
     "kbert.export",
     "kbert.pretraining.tfrecords",
 )
-# For a kernel, and for the files of its own format.
+# For a kernel, for processes that train together, and for the files of its own format.
 MAY_IMPORT_TORCH = (
     "kbert.layers._backend",
     "kbert.training.adamw_update",
+    "kbert.training.distribution",
     "kbert.training.randomness",
     "kbert.checkpoints.pickled",
 )

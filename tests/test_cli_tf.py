@@ -25,7 +25,9 @@ def test_finetune_exports_what_it_has_learnt(tmp_path):
     assert done.exit_code == 0, done.stderr
     signature = tf.saved_model.load(str(tmp_path / "served")).signatures
     answer = signature["serving_default"](text=tf.constant(["good film"]))
-    expected = kbert.BertClassifier.from_preset(tmp_path / "new").classify(["good film"])
+    expected = kbert.BertClassifier.from_preset(tmp_path / "new").classify(
+        ["good film"]
+    )
     assert answer["label"].numpy()[0].decode() == expected[0].label
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import math
 import os
 from pathlib import Path
 
@@ -24,8 +25,8 @@ from kbert.tokenization.wordpiece import BertTokenizer
 _OPEN_FILES = 1 << 12
 _OPEN_BLOCKS = 1 << 14
 ROWS = ("single", "packed")
-# Numbers of rows and of slots are rounded up to a multiple of this share of a batch,
-# since programs are compiled for them.
+# Numbers of rows, and of slots an instance, are rounded up to a multiple of this share
+# of a batch, since programs are compiled for them.
 _SHARE = 16
 # Beside the seed: orders and masks are drawn from other numbers.
 _ORDER, _MASKS = 0, 1
@@ -186,17 +187,15 @@ class InstanceBatches(keras.utils.PyDataset):
         """Returns several instances a row, and the ids of the masked tokens."""
         width = self.settings.sequence_length
         placed = best_fit(np.diff(instances.row_splits), width)
-        num_rows = self._rounded(placed.num_rows)
+        step = -(-self.batch_size // _SHARE)
+        num_rows = _rounded(placed.num_rows, step)
         x = self._laid(instances, dataclasses.replace(placed, num_rows=num_rows))
         owner = np.repeat(np.arange(instances.size), np.diff(instances.mask_splits))
         positions = x["first_positions"][owner] + instances.mask_positions
-        empty = self._rounded(len(positions)) - len(positions)
+        masked = self.settings.masking.share * width * self.batch_size
+        empty = _rounded(len(positions), math.ceil(masked / _SHARE)) - len(positions)
         x["mask_positions"] = np.pad(positions, (0, empty))
         return x, np.pad(instances.mask_labels, (0, empty), constant_values=NO_LABEL)
-
-    def _rounded(self, count: int) -> int:
-        step = -(-self.batch_size // _SHARE)
-        return -(-count // step) * step
 
     def _laid(self, instances: Instances, placement) -> dict[str, np.ndarray]:
         encoded = EncodedTexts(
@@ -204,6 +203,10 @@ class InstanceBatches(keras.utils.PyDataset):
         )
         texts = np.arange(instances.size)
         return lay(encoded, texts, placement, self.tokenizer.pad_id)
+
+
+def _rounded(count: int, step: int) -> int:
+    return -(-count // step) * step
 
 
 def joined(parts: list[Instances]) -> Instances:

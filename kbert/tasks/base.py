@@ -7,7 +7,7 @@ import keras
 
 from kbert.backbone import frozen_paths
 from kbert.preprocessing.tf_batches import untuned
-from kbert.tasks import compiling, feeding, fitting, growing, lora, saving
+from kbert.tasks import compiling, feeding, fitting, growing, lora, replicas, saving
 from kbert.training.optimizer import AdamW
 
 
@@ -288,6 +288,7 @@ class BertTask(keras.Model):
 
         The automatic optimizer has a constant learning rate here.
         """
+        replicas.check_one_process(self)
         data = feeding.prepare(self, x, y, sample_weight)
         if class_weight:
             data, class_weight = self.weigh_classes(data, class_weight)

@@ -6,6 +6,13 @@ import inspect
 import keras
 
 from kbert.preprocessing.layouts import check_rows, choose_layout
+from kbert.tasks.replicas import (
+    check_optimizer,
+    check_shares,
+    division_of,
+    is_distributed,
+)
+from kbert.training.distribution import begin_together
 from kbert.training.optimizer import AdamW
 from kbert.training.schedules import WarmupLinearDecay
 from kbert.training.token_scores import TokenCrossentropy
@@ -204,6 +211,11 @@ def prepare_run(task, total_steps) -> list[str]:
         # MiniLM on two cores, 32 texts of 24 and of 40 tokens: steps of 0.40 and 0.64 s
         # without XLA, of 0.44 and 0.69 s with it, and 10 s to compile for each shape.
         told.append("No XLA: on a CPU its steps are no faster, and it must compile.")
+    divided = division_of(task)
+    if divided.parts > 1:
+        check_optimizer(task.optimizer, divided)
+        begin_together(divided, task.weights)
+        told.append(f"{divided.parts} replicas, each with its share of every batch.")
     return told
 
 
@@ -245,6 +257,9 @@ def layout_for(
                 "Received: rows='packed'."
             )
         rows = "single"
+        # Batches that are alike are filled up.
+        count = None if order == "alike" else len(lengths)
+        check_shares(task, count, batch_size, training)
     config = task.backbone.config
     return choose_layout(
         lengths,
@@ -255,28 +270,6 @@ def layout_for(
         hidden_dim=config.hidden_dim,
         shape_price=_shape_price(task, training) / epochs,
     )
-
-
-def is_distributed(task) -> bool:
-    """Whether Keras or TensorFlow splits every batch among devices."""
-    if keras.distribution.distribution() is not None:
-        return True
-    strategy = getattr(task, "distribute_strategy", None)  # TensorFlow's alone
-    return strategy is not None and strategy.num_replicas_in_sync > 1
-
-
-def check_one_device(task):
-    """Refuses a distribution strategy, for a task whose rows belong together.
-
-    Raises:
-        ValueError: if there is one.
-    """
-    if is_distributed(task):
-        raise ValueError(
-            "The task runs on one device in this version: a strategy would divide the "
-            "rows of a batch, which belong together. Received: a "
-            f"{type(task).__name__} under a distribution strategy."
-        )
 
 
 def compiles_shapes(task) -> bool:

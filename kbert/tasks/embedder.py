@@ -13,8 +13,9 @@ from kbert.preprocessing.raw_text import is_raw, read_raw, split_pair
 from kbert.preprocessing.text_pairs import EncodedPairs, equal_texts, lay_pairs
 from kbert.tasks import feeding
 from kbert.tasks.base import BertTask
-from kbert.tasks.compiling import check_one_device, layout_for
+from kbert.tasks.compiling import layout_for
 from kbert.tasks.feeds import Texts
+from kbert.tasks.replicas import check_one_device
 from kbert.training.contrastive import (
     InBatchAccuracy,
     InBatchNegatives,

@@ -10,8 +10,10 @@ from kbert.backbone import INPUTS, check_inputs, check_keys
 from kbert.preprocessing.labels import check_weights
 from kbert.preprocessing.raw_text import is_raw
 from kbert.preprocessing.streaming import StreamedBatches, StreamWidths
-from kbert.tasks.compiling import layout_for
+from kbert.tasks.compiling import compiles_shapes, layout_for
+from kbert.tasks.dividing import divided
 from kbert.tasks.feeds import Arrays, Stream, Texts
+from kbert.tasks.replicas import division_of
 
 # Widths of a stream's batches, whose texts are not known in advance.
 _STREAM_WIDTHS = (16, 32, 64, 128, 256, 512)
@@ -44,7 +46,7 @@ def prepare(
                 f"(x, y, sample_weight). Received: a {type(x).__name__} and `y` or "
                 "`sample_weight` beside it."
             )
-        return Stream(_streamed(task, x, steps, targets))
+        return Stream(_streamed(task, x, steps, targets, training))
     if is_raw(x) or isinstance(x, dict):
         return task.read(x, y, sample_weight, training=training, targets=targets)
     raise TypeError(
@@ -281,7 +283,7 @@ def concatenate(batches, fill) -> np.ndarray:
     )
 
 
-def _streamed(task, source, steps, targets) -> StreamedBatches:
+def _streamed(task, source, steps, targets, training) -> StreamedBatches:
     """Returns the batches of a dataset, each prepared when its turn comes."""
     longest = task.backbone.config.max_sequence_length
     if task.preprocessor is not None:
@@ -289,12 +291,16 @@ def _streamed(task, source, steps, targets) -> StreamedBatches:
     widths = [width for width in _STREAM_WIDTHS if width < longest]
     choose_width = StreamWidths([*widths, longest])
 
+    division = division_of(task, training)
+
     def prepare_batch(x, y, sample_weight):
         positions = x.get("mask_positions") if isinstance(x, dict) else None
         if positions is not None and np.ndim(positions) == 1:
-            return laid_instances(task, x, y, sample_weight)
-        data = prepare(task, x, y, sample_weight, targets=targets)
-        return data.single_batch(choose_width)
+            batch = laid_instances(task, x, y, sample_weight)
+        else:
+            data = prepare(task, x, y, sample_weight, targets=targets)
+            batch = data.single_batch(choose_width)
+        return divided(batch, division, compiles_shapes(task))
 
     return StreamedBatches(source, prepare_batch, steps)
 

@@ -8,8 +8,8 @@ import keras
 from kbert.preprocessing.batching import TextBatches
 from kbert.preprocessing.layouts import SingleRows, check_batch_size
 from kbert.preprocessing.masked_batches import MaskedBatches
-from kbert.tasks import compiling, feeding
-from kbert.tasks.feeds import BATCH_SIZE
+from kbert.tasks import compiling, feeding, replicas
+from kbert.tasks.feeds import BATCH_SIZE, Arrays
 
 
 def prepare_fit(
@@ -49,15 +49,16 @@ def prepare_fit(
     total_steps = (steps_per_epoch or data.steps(size)) * epochs
     told = compiling.prepare_run(task, total_steps)
     # A layout is chosen for at least one epoch, though `fit` may be asked for none.
+    check_cut(task, data, size, training=True)
     arguments = data.fit_arguments(size, shuffle, max(epochs, 1))
     tell(verbose, data.truncated(), *told, described(arguments["x"]))
-    if not compiling.is_distributed(task):
+    if not replicas.is_distributed(task):
         # TensorFlow traces a step twice that makes variables.
         task.optimizer.build(task.trainable_variables)
     if held_out is not None:
-        arguments |= held_out.validation_arguments(
-            size if validation_size is None else validation_size, max(epochs, 1)
-        )
+        size = size if validation_size is None else validation_size
+        check_cut(task, held_out, size, training=False)
+        arguments |= held_out.validation_arguments(size, max(epochs, 1))
     return {
         "steps_per_epoch": steps_per_epoch,
         "validation_steps": validation_steps,
@@ -81,9 +82,27 @@ def prepare_evaluation(task, given, batch_size, steps, verbose) -> dict:
     """
     data = feeding.prepare(task, **given, steps=steps)
     feeding.require_targets(data)
+    check_cut(task, data, batch_size or BATCH_SIZE, training=False)
     arguments = data.evaluate_arguments(batch_size)
     tell(verbose, described(arguments["x"]))
     return arguments
+
+
+def check_cut(task, data, batch_size, *, training):
+    """Refuses arrays that Keras would cut into unequal shares for replicas.
+
+    Args:
+        task: the `BertTask`.
+        data: one of `tasks.feeds`; what kbert lays itself is checked there.
+        batch_size: rows a batch.
+        training: whether they are to learn from.
+
+    Raises:
+        ValueError: as `replicas.check_shares`.
+    """
+    if isinstance(data, Arrays) and replicas.is_distributed(task):
+        count = len(data.x["token_ids"])
+        replicas.check_shares(task, count, batch_size, training)
 
 
 def tell(verbose, *sentences):

@@ -20,8 +20,10 @@ from kbert.preprocessing.masking import Masked
 from kbert.preprocessing.packing import EncodedTexts
 from kbert.preprocessing.rows import one_a_row, rows_of
 from kbert.tasks.compiling import compiles_shapes
+from kbert.tasks.dividing import slots_for
 from kbert.tasks.feeding import ready_arrays
 from kbert.tasks.feeds import BATCH_SIZE, parts_of
+from kbert.tasks.replicas import is_distributed
 
 
 def read_arrays(task, x, y, sample_weight):
@@ -43,7 +45,13 @@ def read_arrays(task, x, y, sample_weight):
     if sample_weight is not None:
         sample_weight = check_weights(sample_weight, len(positions))
     return InstanceArrays(
-        inputs, positions, labels, next_sentence, sample_weight, compiles_shapes(task)
+        inputs,
+        positions,
+        labels,
+        next_sentence,
+        sample_weight,
+        compiles_shapes(task),
+        is_distributed(task),
     )
 
 
@@ -58,6 +66,7 @@ class InstanceArrays:
         next_sentence: int32 (N,), 0 for the next one and 1 for a random one, or None.
         sample_weight: float (N,), or None.
         few_sizes: as for `MaskedBatches`.
+        shared: whether replicas are to share every batch.
     """
 
     x: dict[str, np.ndarray]
@@ -66,6 +75,7 @@ class InstanceArrays:
     next_sentence: np.ndarray | None
     sample_weight: np.ndarray | None
     few_sizes: bool
+    shared: bool = False
 
     def split(self, fraction) -> tuple["InstanceArrays", "InstanceArrays"]:
         """Returns all but the last `fraction` of the instances, and those."""
@@ -116,6 +126,11 @@ class InstanceArrays:
         return ""
 
     def _batches(self, batch_size, order, with_labels=True) -> MaskedBatches:
+        if self.shared:
+            raise ValueError(
+                "Replicas share instances that come as a dataset of batches, such as "
+                "`InstanceBatches`. Received: arrays, under a distribution strategy."
+            )
         encoded = self._encoded()
         width = self.x["token_ids"].shape[1]
         batches = TextBatches(
@@ -157,6 +172,7 @@ class InstanceArrays:
             rows_of(self.next_sentence, indices),
             rows_of(self.sample_weight, indices),
             self.few_sizes,
+            self.shared,
         )
 
 
@@ -187,7 +203,7 @@ def laid(
     inputs = texts.hide(inputs, index, positions)
     if not with_labels:
         return inputs, None, None
-    empty = _rounded(len(index), few_sizes) - len(index)
+    empty = slots_for(len(index), few_sizes) - len(index)
     inputs["mask_positions"] = np.pad(positions, (0, empty))
     labels = np.pad(masked.labels[index], (0, empty), constant_values=NO_LABEL)
     weights = None
@@ -196,14 +212,6 @@ def laid(
         of_nsp = None if next_sentence is None else sample_weight
         weights = with_next_sentence(of_slots, of_nsp)
     return inputs, with_next_sentence(labels, next_sentence), weights
-
-
-def _rounded(count: int, few_sizes: bool) -> int:
-    """Returns a number of slots: at least one, of a few by at most a quarter more."""
-    if not few_sizes:
-        return max(count, 1)  # the mean of no loss would be no number
-    step = max(8, 1 << max(count.bit_length() - 3, 0))
-    return max(-(-count // step), 1) * step
 
 
 def _positions(positions, inputs) -> np.ndarray:

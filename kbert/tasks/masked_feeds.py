@@ -13,9 +13,10 @@ from kbert.preprocessing.masked_batches import MaskedBatches
 from kbert.preprocessing.masking import Masked, TokenMasker
 from kbert.preprocessing.raw_text import is_raw
 from kbert.preprocessing.rows import rows_of
-from kbert.tasks.compiling import check_one_device, compiles_shapes, layout_for
+from kbert.tasks.compiling import compiles_shapes, layout_for
 from kbert.tasks.feeds import Texts, parts_of
 from kbert.tasks.instances import laid, read_arrays
+from kbert.tasks.replicas import check_one_device
 
 # Of `evaluate` and of validation: the same masks each time.
 _SEED = 0
@@ -37,9 +38,9 @@ def read(task, x, y, sample_weight, training, targets):
         ValueError: if text comes with targets, or the task has a second head, whose
             targets text does not hold; or as `instances.read_arrays`.
     """
-    check_one_device(task)
     if not is_raw(x):
         return read_arrays(task, x, y, sample_weight)
+    check_one_device(task)
     preprocessor = task.require_preprocessor()
     if task.has_next_sentence:
         raise ValueError(

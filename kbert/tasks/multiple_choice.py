@@ -14,8 +14,9 @@ from kbert.preprocessing.raw_text import is_raw
 from kbert.tasks import feeding
 from kbert.tasks.base import BertTask
 from kbert.tasks.class_heads import class_logits, class_weights
-from kbert.tasks.compiling import check_one_device, layout_for
+from kbert.tasks.compiling import layout_for
 from kbert.tasks.feeds import Texts
+from kbert.tasks.replicas import check_one_device
 
 
 @dataclasses.dataclass(frozen=True)

@@ -106,15 +106,6 @@ def squared_norm(gradient):
     return ops.sum(ops.square(gradient))
 
 
-def is_split() -> bool:
-    """Whether TensorFlow gives every replica a part of the batch."""
-    if keras.backend.backend() != "tensorflow":
-        return False
-    import tensorflow as tf
-
-    return tf.distribute.get_strategy().num_replicas_in_sync > 1
-
-
 def _updated(tensors, scalars, betas):
     """Returns w, m and v after the update, from w, m, v and g."""
     (w, m, v, g), (scale, step_size, epsilon, decay) = tensors, scalars

@@ -6,7 +6,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.training.adamw_update import Numbers, is_split, squared_norm, update
+from kbert.training.adamw_update import Numbers, squared_norm, update
+from kbert.training.distribution import are_apart, joint_gradients
 from kbert.training.schedules import PerUpdate, in_updates
 
 
@@ -29,7 +30,8 @@ class AdamW(keras.optimizers.Optimizer):
     exclusions match the variable's path and survive saving; a learning rate schedule
     and the moving average count updates of the weights, not micro-batches; and the
     norm counts a token that occurs twice in a batch as TensorFlow's sparse gradients
-    of an embedding do not.
+    of an embedding do not. Replicas (`tf.distribute`, `torch.distributed`) clip the
+    gradient of the whole batch, not each its own.
 
     Args:
         learning_rate: a float, a `keras.optimizers.schedules.LearningRateSchedule`
@@ -183,9 +185,12 @@ class AdamW(keras.optimizers.Optimizer):
     def _clip_gradients(self, grads):
         """Leaves the scaling to `update_step`, which reads every gradient anyway.
 
-        Replicas, whose gradients are summed in between, scale as Keras does.
+        Replicas first join their gradients, as the norm is that of the whole batch's,
+        and scale as Keras does: in a graph they share what this object keeps.
         """
-        if not self.global_clipnorm or is_split():
+        if are_apart():
+            return super()._clip_gradients(joint_gradients(grads))
+        if not self.global_clipnorm:
             return super()._clip_gradients(grads)
         squares = [ops.cast(squared_norm(g), "float32") for g in grads]
         norm = ops.sqrt(ops.sum(ops.stack(squares)))
@@ -193,6 +198,10 @@ class AdamW(keras.optimizers.Optimizer):
         scale = ops.minimum(self.global_clipnorm / norm, 1.0) + (norm - norm)
         self._gradient_scale = scale
         return grads
+
+    def _all_reduce_sum_gradients(self, grads_and_vars):
+        """Returns the gradients as they are: `_clip_gradients` has joined them."""
+        return grads_and_vars
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
         """Updates every variable, with scalars that those of one dtype share."""

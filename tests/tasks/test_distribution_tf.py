@@ -1,51 +1,48 @@
-"""Two replicas train what one device trains, and packed rows are refused."""
-
-import json
-import subprocess
-import sys
-
-SCRIPT = """
-import json
-
-import tensorflow as tf
-
-cpu = tf.config.list_physical_devices("CPU")[0]
-two = [tf.config.LogicalDeviceConfiguration()] * 2
-tf.config.set_logical_device_configuration(cpu, two)
+"""Two replicas train what one device trains; what they cannot do is refused."""
 
 import keras
+import pytest
 
-import kbert
 from tests import tiny
-
-texts, labels = tiny.sentiment(32)
-losses, told = [], ""
-for strategy in (
-    tf.distribute.get_strategy(),
-    tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]),
-):
-    keras.utils.set_random_seed(0)
-    with strategy.scope():
-        model = tiny.classifier(dropout=0.0)
-        # Keras clips the norm on each replica by itself: another one.
-        model.compile(kbert.AdamW(0.01, global_clipnorm=None))
-    history = model.fit(texts, labels, 8, 2, shuffle=False, verbose=0)
-    losses.append(history.history["loss"])
-    losses[-1] += model.evaluate(texts, labels, 8, verbose=0)[:1]
-model.compile(rows="packed")
-try:
-    model.fit(texts, labels, verbose=0)
-except ValueError as error:
-    told = str(error)
-print(json.dumps([*losses, told]))
-"""
+from tests.pretraining import toy
+from tests.tasks import replicas
 
 
-def test_replicas_have_one_text_a_row():
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """What two replicas did, what they refused, and what one device does."""
+    folder = tmp_path_factory.mktemp("replicas")
+    (folder / "corpus.txt").write_text(toy.text(20))
+    toy.create(folder / "corpus.txt", folder / "instances")
+    (found,) = replicas.in_children(
+        "tests.tasks.replicas_tf", 1, folder / "instances", folder
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    one, two, told = json.loads(done.stdout.splitlines()[-1])
-    assert max(abs(a - b) for a, b in zip(one, two, strict=True)) < 1e-5
-    assert "Received: rows='packed'" in told
+    told = {
+        name.removeprefix("told/"): str(found.pop(name))
+        for name in list(found)
+        if name.startswith("told/")
+    }
+    expected = replicas.train(folder / "instances") | replicas.classify()
+    return found, told, expected
+
+
+def test_two_replicas_train_what_one_device_trains(runs):
+    found, _, expected = runs
+    replicas.check_equal(found, expected)
+
+
+def test_refusals(runs):
+    _, told, _ = runs
+    assert "Received: rows='packed'" in told["rows"]
+    assert "'global_clipnorm': 1.0" in told["clipping"]
+    assert "gradient_accumulation_steps=2" in told["adding"]
+    assert "number of texts" in told["texts"] and "Received: 33" in told["texts"]
+    assert "Received: 31, for 2 replicas" in told["rest"]
+    assert "Received: 9, for 2 replicas" in told["batch"]
+    assert "Received: arrays" in told["arrays"]
+
+
+def test_what_keras_distributes_on_jax_alone(monkeypatch):
+    monkeypatch.setattr(keras.distribution, "distribution", lambda: object())
+    with pytest.raises(ValueError, match="JAX alone.*object on 'tensorflow'.*Mirrored"):
+        tiny.classifier().fit(*tiny.sentiment(8), verbose=0)
