@@ -8,4 +8,5 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 if not EXAMPLES.is_dir():
     collect_ignore_glob = ["test_*.py"]
 else:
-    sys.path.insert(0, str(EXAMPLES / "sentiment"))
+    for example in ("sentiment", "pretraining"):
+        sys.path.insert(0, str(EXAMPLES / example))

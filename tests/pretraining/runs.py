@@ -22,26 +22,27 @@ ARCHITECTURE = BertConfig(
 
 
 def make_instances(root):
-    """Instances of two lengths, and some to judge by; folders by name."""
+    """Instances to learn from in two phases, and to judge by; folders by name."""
     (root / "corpus.txt").write_text(toy.text(30))
     rule = MaskingRule(most=3)
     wanted = {
-        "short": {"sequence_length": 16, "static_masks": False},
+        "first": {"static_masks": False},
+        "second": {"seed": 1},
         "long": {"sequence_length": 24},
-        "alone": {"sequence_length": 16, "next_sentence": "none"},
+        "alone": {"next_sentence": "none"},
     }
     for name, changes in wanted.items():
-        values = {"dupe_factor": 1, "masking": rule, "shard_tokens": 4000, **changes}
-        settings = InstanceSettings(**values)
+        values = {"dupe_factor": 1, "masking": rule, "shard_tokens": 4000}
+        settings = InstanceSettings(**{"sequence_length": 16, **values, **changes})
         create_instances(root / "corpus.txt", root / name, toy.tokenizer(), settings)
     return root
 
 
 def settings_of(root, output, **changes):
-    """Settings of a run of eight steps at length 16 and four at length 24."""
+    """Settings of a run of eight steps and of four, of one shape: a program a run."""
     phases = (
-        Phase(root / "short", root / "long", share=2),
-        Phase(root / "long", root / "long", share=1),
+        Phase(root / "first", root / "second", share=2),
+        Phase(root / "second", root / "second", share=1),
     )
     values = {
         "phases": phases,

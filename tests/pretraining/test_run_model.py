@@ -112,14 +112,15 @@ def test_what_does_not_go_together(root, preset):
             settings_of(root, root, init_from=str(preset), phases=phase(root / "cased"))
         )
     shorter = dataclasses.replace(runs.ARCHITECTURE, max_sequence_length=20)
+    two = (Phase(root / "first"), Phase(root / "long"))
     with pytest.raises(ValueError, match="of 24 in .*long, max_sequence_length=20"):
-        build(settings_of(root, root, architecture=shorter))
-    two = (Phase(root / "short"), Phase(root / "grown"))
+        build(settings_of(root, root, architecture=shorter, phases=two))
+    two = (Phase(root / "first"), Phase(root / "grown"))
     with pytest.raises(
-        ValueError, match="one vocabulary. Received: .*short and .*grown"
+        ValueError, match="one vocabulary. Received: .*first and .*grown"
     ):
         open_phases(settings_of(root, root, phases=two))
-    two = (Phase(root / "short", root / "alone"),)
+    two = (Phase(root / "first", root / "alone"),)
     with pytest.raises(ValueError, match="next_sentence='random' in .*'none' in"):
         open_phases(settings_of(root, root, phases=two))
     with pytest.raises(FileNotFoundError, match="instances.json.*Received: .*nothing"):
@@ -129,7 +130,10 @@ def test_what_does_not_go_together(root, preset):
 
 
 def test_phases_know_their_batches(root):
-    settings = settings_of(root, root, steps=9, batch_size=6, accumulation=3)
+    two = (Phase(root / "first", root / "second", 2), Phase(root / "long", share=1))
+    settings = settings_of(
+        root, root, steps=9, batch_size=6, accumulation=3, phases=two
+    )
     first, second = open_phases(settings)
     assert (first.begin, first.end, second.begin, second.end) == (0, 18, 18, 27)
     assert first.instances.batch_size == 2 and second.sequence_length == 24
