@@ -1,6 +1,7 @@
 """AdamW as BERT is trained with it, the same on every backend."""
 
 import functools
+import re
 from typing import Any
 
 import keras
@@ -9,6 +10,9 @@ from keras import ops
 from kbert.training.adamw_update import Numbers, squared_norm, update
 from kbert.training.distribution import are_apart, joint_gradients
 from kbert.training.schedules import PerUpdate, in_updates
+
+# Where a variable of the encoder is; what is no part of it is above.
+_LAYER = re.compile(r"(?:^|/)(?:encoder_layer_(\d+)|embeddings)/")
 
 
 @keras.saving.register_keras_serializable(package="kbert")
@@ -45,6 +49,11 @@ class AdamW(keras.optimizers.Optimizer):
         exclude_from_decay: a variable does not decay if one of these strings occurs
             in its path (`encoder_layer_0/attention_norm/gamma`). The default leaves
             the decay to kernels and embeddings.
+        layer_decay: factor of the learning rate from a layer of the encoder to the one
+            below it: L layers have layer_decay^L, in the first, to layer_decay, in the
+            last, the embeddings layer_decay^(L + 1), and pooler and heads all of it;
+            1.0 for one rate (Howard and Ruder 2018, https://arxiv.org/abs/1801.06146,
+            section 3.2). Weight decay follows the rate.
         gradient_accumulation_steps: update the weights once in so many calls, with
             the mean of their gradients; None for every call.
         use_ema: whether to keep an exponential moving average of the weights.
@@ -57,8 +66,8 @@ class AdamW(keras.optimizers.Optimizer):
     Raises:
         ValueError: if `weight_decay` is no number of at least 0, `exclude_from_decay`
             is one string or holds anything else than non-empty strings, a beta lies
-            outside [0, 1), or `ema_overwrite_frequency` is asked for together with
-            `gradient_accumulation_steps`.
+            outside [0, 1), `layer_decay` outside (0, 1], or `ema_overwrite_frequency`
+            is asked for together with `gradient_accumulation_steps`.
 
     Example:
     >>> model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
@@ -78,6 +87,7 @@ class AdamW(keras.optimizers.Optimizer):
         global_clipnorm=1.0,
         bias_correction=True,
         exclude_from_decay=("bias", "norm"),
+        layer_decay=1.0,
         gradient_accumulation_steps=None,
         use_ema=False,
         ema_momentum=0.99,
@@ -88,6 +98,10 @@ class AdamW(keras.optimizers.Optimizer):
         for name, beta in (("beta_1", beta_1), ("beta_2", beta_2)):
             if not 0 <= beta < 1:
                 raise ValueError(f"`{name}` must lie in [0, 1). Received: {beta!r}.")
+        if not 0 < layer_decay <= 1:
+            raise ValueError(
+                f"`layer_decay` must lie in (0, 1]. Received: {layer_decay!r}."
+            )
         if gradient_accumulation_steps and ema_overwrite_frequency:
             raise ValueError(
                 "`ema_overwrite_frequency` must be None with "
@@ -115,6 +129,7 @@ class AdamW(keras.optimizers.Optimizer):
         self.epsilon = epsilon
         self.bias_correction = bias_correction
         self.exclude_from_decay = tuple(exclude_from_decay)
+        self.layer_decay = layer_decay
 
     @property
     def learning_rate(self):
@@ -163,6 +178,7 @@ class AdamW(keras.optimizers.Optimizer):
             self.decoupled_weight_decay if self.decays(variable) else 0.0
             for variable in variables
         )
+        self._rate_factors = rate_factors(variables, self.layer_decay)
 
     def apply(self, grads, trainable_variables=None):
         """Updates the variables from their gradients.
@@ -210,10 +226,10 @@ class AdamW(keras.optimizers.Optimizer):
             step = self.iterations + 1
 
         @functools.cache
-        def numbers_of(dtype):
+        def numbers_of(dtype, factor):
             return Numbers(
                 None if scale is None else ops.cast(scale, dtype),
-                ops.cast(learning_rate, dtype),
+                ops.cast(learning_rate, dtype) * factor,
                 step,
                 (self.beta_1, self.beta_2),
                 self.epsilon,
@@ -238,7 +254,7 @@ class AdamW(keras.optimizers.Optimizer):
             self._momentums[index],
             self._velocities[index],
             ops.cast(gradient, dtype),
-            self._numbers_of(dtype),
+            self._numbers_of(dtype, self._rate_factors[index]),
             self._decay_rates[index],
         )
 
@@ -264,9 +280,27 @@ class AdamW(keras.optimizers.Optimizer):
             epsilon=self.epsilon,
             bias_correction=self.bias_correction,
             exclude_from_decay=list(self.exclude_from_decay),
+            layer_decay=self.layer_decay,
             ema_momentum=self._ema_momentum,
         )
         return config
+
+
+def rate_factors(variables, layer_decay: float) -> tuple[float, ...]:
+    """Returns the factor of the learning rate for each variable; see `AdamW`.
+
+    Args:
+        variables: list of `keras.Variable`; their paths say where they are.
+        layer_decay: factor from one layer to the one below.
+    """
+    found = [_LAYER.search(variable.path) for variable in variables]
+    layers = [int(match[1]) if match and match[1] else None for match in found]
+    above = 1 + max((layer for layer in layers if layer is not None), default=-1)
+    depths = [
+        0 if match is None else above + 1 if layer is None else above - layer
+        for match, layer in zip(found, layers, strict=True)
+    ]
+    return tuple(layer_decay**depth for depth in depths)
 
 
 def dense(gradient, shape):
