@@ -36,7 +36,7 @@ def refusals(folder, strategy):
     rows = np.ones((31, 4), "int32")
     ready = {"token_ids": rows, "segment_ids": rows, "padding_mask": rows}
     return found | {
-        "rest": replicas.told(classifier.fit, ready, rows[:, 0], 8, verbose=0),
+        "rest": replicas.told(classifier.fit, ready, np.arange(31) % 2, 8, verbose=0),
         "clipping": replicas.told(clipping.fit, batches, **fit),
         "adding": replicas.told(adding.fit, batches, **fit),
         "texts": replicas.told(classifier.fit, texts, labels, 8, verbose=0),
