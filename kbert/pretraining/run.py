@@ -103,9 +103,9 @@ class _Run:
                 "step. Name another folder."
             )
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._judge_downstream("before", self.settings.init_from)
         with self._board() as board:
             task = self._task()
+            self._judge_downstream("before", self.settings.init_from)
             stopped_by = self._train(task, board)
         if stopped_by is not None:
             step = self.checkpoint.step // self.parts
@@ -130,6 +130,13 @@ class _Run:
             f"{keras.backend.backend()}, {self.settings.steps:,} steps of "
             f"{self.settings.batch_size} instances."
         )
+        for number, phase in enumerate(self.phases, start=1):
+            if phase.held_out is not None:
+                used = phase.held_out_steps * phase.held_out.batch_size
+                self.tell(
+                    f"Phase {number} is judged by {used:,} of the "
+                    f"{phase.held_out.num_instances:,} instances held out."
+                )
         if self.checkpoint.saved is not None:
             self.tell(f"Goes on after step {self.begun_at:,}.")
         return task

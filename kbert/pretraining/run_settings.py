@@ -145,6 +145,10 @@ class RunSettings:
             _check(self, name, str, allowed.__contains__, f"one of {allowed}")
         for name in _SWITCHES:
             _check(self, name, bool, lambda value: True, "true or false")
+        if not isinstance(self.init_from, str | None):
+            raise ValueError(
+                f"`init_from` must name a preset. Received: {self.init_from!r}."
+            )
         if self.learning_rate is not None:
             _check(self, "learning_rate", float, lambda value: value > 0, "above 0")
         self._check_together()
@@ -229,7 +233,8 @@ def read_settings(path: str | Path) -> RunSettings:
     """Reads the settings of a run from a TOML or YAML file.
 
     Keys are the fields of `RunSettings`; `[[phases]]`, `[architecture]` and
-    `[downstream]` are tables. Files and folders are relative to the file's folder.
+    `[downstream]` are tables. Files and folders are relative to the file's folder; so
+    is `init_from`, where such a folder is there.
 
     Args:
         path: a file whose name ends in .toml, .yaml or .yml.
@@ -276,6 +281,9 @@ def read_settings(path: str | Path) -> RunSettings:
     content["phases"] = tuple(
         _made(Phase, phase, f"[[phases]] of {path}", base) for phase in phases
     )
+    start = content.get("init_from")
+    if isinstance(start, str) and (base / start).is_dir():
+        content["init_from"] = str(base / start)
     return _made(RunSettings, content, str(path), base)
 
 

@@ -69,3 +69,5 @@ def make_deterministic() -> None:
         import torch  # pyright: ignore[reportMissingImports]
 
         torch.use_deterministic_algorithms(True, warn_only=True)
+        # Or torch writes over memory that nobody reads before it is written.
+        torch.utils.deterministic.fill_uninitialized_memory = False

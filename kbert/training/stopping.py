@@ -1,6 +1,7 @@
 """To be stopped from outside without losing a step."""
 
 import signal
+import threading
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -10,7 +11,8 @@ class StopRequest:
 
     Within its `with` block the first SIGTERM or SIGINT (Ctrl+C) is noted, for a
     training to save and leave after the step at hand; a second one ends the process
-    as it would have without this. Only the main thread may enter.
+    as it would have without this. In another thread than the main one, which gets no
+    signals, nothing is noted.
 
     Attributes:
         received: the number of the signal, or None.
@@ -30,9 +32,9 @@ class StopRequest:
 
     def __enter__(self):
         """Starts to listen."""
-        self._before = {each: signal.getsignal(each) for each in SIGNALS}
-        for each in SIGNALS:
-            signal.signal(each, self._note)
+        if threading.current_thread() is threading.main_thread():
+            for each in SIGNALS:
+                self._before[each] = signal.signal(each, self._note)
         return self
 
     def __exit__(self, *exception):
@@ -45,5 +47,6 @@ class StopRequest:
 
     def _restore(self):
         for each, handler in self._before.items():
-            signal.signal(each, handler)
+            # None is one that no Python code set, which cannot be set again.
+            signal.signal(each, signal.SIG_DFL if handler is None else handler)
         self._before = {}

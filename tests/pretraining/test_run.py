@@ -73,6 +73,7 @@ def test_what_a_run_writes(undisturbed):
     judged = curves.read_rows(folder / "held_out.csv")
     assert [row["step"] for row in judged] == [0, 6, 12]
     assert judged[-1]["mlm_loss"] < judged[0]["mlm_loss"]
+    assert any("Phase 2 is judged by " in line for line in told)
     before, after = judged[0]["mlm_loss"], judged[-1]["mlm_loss"]
     assert f"Held out, mlm_loss: {before:.4f} before, {after:.4f} after." in told
     assert told[-1] == f"Wrote {folder / 'preset'}."

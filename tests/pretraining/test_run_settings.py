@@ -81,6 +81,14 @@ def test_a_file_is_read(tmp_path, text, name):
     )
 
 
+def test_a_preset_beside_the_file_is_found(tmp_path):
+    text = TOML[: TOML.index("[architecture]")]
+    assert read(tmp_path, 'init_from = "mine"' + text).init_from == "mine"
+    (tmp_path / "mine").mkdir()
+    found = read(tmp_path, 'init_from = "mine"' + text)
+    assert found.init_from == str(tmp_path / "mine")
+
+
 def test_yaml_without_its_package(tmp_path, monkeypatch):
     imported = builtins.__import__
 
@@ -145,6 +153,7 @@ BAD = [
     ({"rows": "double"}, "`rows`.*Received: 'double'"),
     ({"remat": 1}, "`remat` must be true or false. Received: 1"),
     ({"phases": ()}, r"at least one phase.*Received: phases=\(\)"),
+    ({"init_from": 3}, "`init_from` must name a preset. Received: 3"),
     ({"init_from": "x", "architecture": BertConfig()}, "both, init_from='x'"),
     ({"grow_vocabulary": True}, "grow_vocabulary=True and no init_from"),
     ({"accumulation": 3}, "batch_size=256, accumulation=3"),

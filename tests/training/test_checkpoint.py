@@ -1,5 +1,6 @@
 """A training goes on to the same bits, wherever it stopped."""
 
+import concurrent.futures
 import os
 import signal
 
@@ -234,3 +235,13 @@ def test_a_second_signal_is_not_held_back():
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_another_thread_gets_no_signals():
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+
+        def enter():
+            with StopRequest() as stop:
+                return stop.received, signal.getsignal(signal.SIGINT)
+
+        assert pool.submit(enter).result() == (None, signal.default_int_handler)
