@@ -12,7 +12,8 @@ from kbert_cli.fine_tuning import finetuning
 from kbert_cli.source import Source
 
 app = typer.Typer(
-    help="BERT for Keras 3: fine-tune on your own table, evaluate, predict, export.",
+    help="BERT for Keras 3: fine-tune on your own table or the paper's tasks, "
+    "evaluate, predict, export; pre-train on your own text.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

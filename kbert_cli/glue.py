@@ -12,7 +12,7 @@ from kbert.metrics.glue import glue_scores
 from kbert_cli import paper, trials
 from kbert_cli.console import tell
 from kbert_cli.grid import Setting
-from kbert_cli.recipes import Measured, Recipe, follow, told
+from kbert_cli.recipes import Measured, Recipe, follow, hashes, told
 
 SUBMISSION = "submission"
 
@@ -43,6 +43,12 @@ def finetune(
         )
     splits = [split for split in task.splits if split not in glue.HIDDEN]
     train, *devs = (told(glue.read_glue(name, data, split)) for split in splits)
+    tests = _read_hidden(task, data)
+    if (output / SUBMISSION).is_file():
+        raise ValueError(
+            f"Answers are written into a folder. Received: {output / SUBMISSION}, a "
+            "file."
+        )
     build = functools.partial(
         kbert.BertClassifier.from_preset,
         preset,
@@ -54,7 +60,7 @@ def finetune(
         "task": task.name,
         "preset": preset,
         "sequence_length": sequence_length,
-        "rows": {part.split: len(part.texts) for part in (train, *devs)},
+        "files": hashes(train.report, *(dev.report for dev in devs)),
     }
     recipe = Recipe(
         f"{task.name}, development set",
@@ -66,7 +72,7 @@ def finetune(
         paper.GLUE.get(task.name, []),
     )
     follow(recipe, settings, output)
-    _answer(task, data, output)
+    _answer(tests, output)
 
 
 def _measure(devs: list[Glue], classifier) -> Measured:
@@ -98,24 +104,29 @@ def _all_alike(logits: np.ndarray) -> bool:
     return float(np.ptp(logits)) < 1e-3
 
 
-def _answer(task: glue.GlueTask, data: pathlib.Path, output: pathlib.Path) -> None:
-    """Writes what the leaderboard takes, for the test sets that are there."""
+def _read_hidden(task: glue.GlueTask, data: pathlib.Path) -> list[Glue]:
+    """Returns the test sets that are there, before any training."""
     hidden = [(task.name, split) for split in task.splits if split in glue.HIDDEN]
     if task.name == "MNLI":
         hidden.append(("AX", "diagnostic"))
-    classifier = kbert.BertClassifier.from_preset(output / trials.BEST)
+    found = []
     for name, split in hidden:
         try:
-            test = told(glue.read_glue(name, data, split))
+            found.append(told(glue.read_glue(name, data, split)))
         except FileNotFoundError as error:
-            tell(f"Nothing is answered for the leaderboard. {error}")
-            continue
+            tell(f"Nothing will be answered for the leaderboard. {error}")
+    return found
+
+
+def _answer(tests: list[Glue], output: pathlib.Path) -> None:
+    """Writes what the leaderboard takes."""
+    classifier = kbert.BertClassifier.from_preset(output / trials.BEST)
+    for test in tests:
         logits = classifier.predict(test.x, verbose=0)
         answers = logits[:, 0].tolist()
-        if task.labels:
-            answers = [task.labels[index] for index in logits.argmax(axis=1)]
-        folder = output / SUBMISSION
-        folder.mkdir(exist_ok=True)
-        path = folder / glue.submission_name(test)
+        if test.task.labels:
+            answers = [test.task.labels[index] for index in logits.argmax(axis=1)]
+        path = output / SUBMISSION / glue.submission_name(test)
+        path.parent.mkdir(exist_ok=True)
         path.write_text(glue.submission(test, answers), encoding="utf-8")
         tell(f"Wrote {path}.")

@@ -14,6 +14,7 @@ class Search(enum.StrEnum):
 
 
 # Devlin et al. 2018, section 4.1 and appendix A.3.
+_SEEDS = 1 << 32
 _RATES = (5e-5, 4e-5, 3e-5, 2e-5)
 _GRID = {
     "batch_size": (16, 32),
@@ -40,8 +41,9 @@ class Setting(NamedTuple):
     def __str__(self):
         """The setting as people write it."""
         return (
-            f"learning rate {self.learning_rate:g}, {self.epochs} epochs, batches of "
-            f"{self.batch_size}, seed {self.seed}"
+            f"learning rate {self.learning_rate:g}, {self.epochs} "
+            f"epoch{'s' * (self.epochs != 1)}, batches of {self.batch_size}, seed "
+            f"{self.seed}"
         )
 
 
@@ -53,7 +55,14 @@ def settings_of(chosen: Setting, search: Search, restarts: int) -> list[Setting]
         search: "rates" for the four learning rates of section 4.1, "grid" for the
             grid of appendix A.3.
         restarts: how many seeds.
+
+    Raises:
+        ValueError: if a seed would be beyond what generators take.
     """
+    if chosen.seed + restarts > _SEEDS:
+        raise ValueError(
+            f"Seeds must be below {_SEEDS}. Received: {restarts} from {chosen.seed} on."
+        )
     lists: dict[str, tuple] = {key: (value,) for key, value in chosen._asdict().items()}
     if search == Search.rates:
         lists["learning_rate"] = _RATES

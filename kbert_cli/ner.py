@@ -9,7 +9,7 @@ from kbert.metrics.tagging import entity_scores
 from kbert_cli import paper
 from kbert_cli.console import out
 from kbert_cli.grid import Setting
-from kbert_cli.recipes import Measured, Recipe, find_file, follow, told
+from kbert_cli.recipes import Measured, Recipe, find_file, follow, hashes, told
 from kbert_cli.trials import BEST
 
 # Of CoNLL-2003, of its copies, and of WNUT-17.
@@ -50,7 +50,7 @@ def finetune(
         "preset": preset,
         "sequence_length": sequence_length,
         "labels": labels,
-        "rows": {"train": len(train.words), "dev": len(dev.words)},
+        "files": hashes(train.report, dev.report),
     }
     recipe = Recipe(
         "Entities, development set",

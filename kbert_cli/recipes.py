@@ -12,6 +12,7 @@ import keras
 import rich.table
 import rich.text
 
+from kbert.files import sha256
 from kbert_cli import trials
 from kbert_cli.console import out, tell
 from kbert_cli.grid import Setting
@@ -66,7 +67,7 @@ class DevScores(keras.callbacks.Callback):
 
     Fine-tuning sometimes stays where it began, on small data with a large model above
     all (section 4.1 restarts it): everything is answered alike. A run that does so
-    for half of its epochs in a row, and at least two, or after its last, has failed,
+    for all epochs but one in a row, and at least two, or after its last, has failed,
     and is stopped.
 
     Args:
@@ -93,7 +94,7 @@ class DevScores(keras.callbacks.Callback):
             self.history.append(self.measure(self.model))
             self._alike = self._alike + 1 if self.history[-1].alike else 0
             epochs = self.params["epochs"]
-            patience = max(2, math.ceil(epochs / 2))
+            patience = max(2, epochs - 1)
             if self._alike == patience or (self._alike and epoch + 1 == epochs):
                 self.failed = f"after epoch {epoch + 1} all answers are alike."
         self.model.stop_training |= bool(self.failed)
@@ -109,7 +110,12 @@ def follow(recipe: Recipe, settings: list[Setting], output: pathlib.Path) -> Out
 
     Returns:
         The best outcome.
+
+    Raises:
+        ValueError: if the output is a file, or as `trials.run_all`.
     """
+    if output.exists() and not output.is_dir():
+        raise ValueError(f"The output must be a folder. Received: {output}, a file.")
     run = functools.partial(_run, recipe)
     outcomes = trials.run_all(settings, run, output, recipe.described)
     chosen = trials.best(outcomes)
@@ -134,6 +140,12 @@ def find_file(folder: pathlib.Path, names: Names, what: str) -> pathlib.Path:
         f"{what} must be {' or '.join(names)} in the folder of --data, and is not. "
         f"Received: {folder}."
     )
+
+
+def hashes(*reports) -> dict[str, str]:
+    """Returns the sha256 of the files that readers report on, by their names."""
+    paths = [pathlib.Path(report.path) for report in reports]
+    return {path.name: sha256(path) for path in paths}
 
 
 def told(read):

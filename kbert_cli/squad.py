@@ -8,7 +8,7 @@ from kbert.data.squad import Squad, read_squad
 from kbert_cli import paper
 from kbert_cli.console import tell
 from kbert_cli.grid import Setting
-from kbert_cli.recipes import Measured, Recipe, find_file, follow, told
+from kbert_cli.recipes import Measured, Recipe, find_file, follow, hashes, told
 
 _METRICS = ("exact_match", "f1")
 
@@ -37,6 +37,16 @@ def finetune(
         )
         for kind in ("train", "dev")
     )
+    for part in (train, dev):
+        report = part.report
+        some = 0 < report.num_impossible < report.num_kept
+        if report.num_impossible if version == "1.1" else not some:
+            some = "none" if version == "1.1" else "some, not all,"
+            raise ValueError(
+                f"Of the questions of SQuAD {version} {some} must be without an "
+                f"answer. Received: {report.num_impossible:,} of {report.num_kept:,} "
+                f"in {report.path}. Name the other --version, and the file as it does."
+            )
     build = functools.partial(
         kbert.BertQuestionAnswerer.from_preset, preset, sequence_length=sequence_length
     )
@@ -44,7 +54,7 @@ def finetune(
         "task": f"SQuAD {version}",
         "preset": preset,
         "sequence_length": sequence_length,
-        "rows": {"train": len(train.examples), "dev": len(dev.examples)},
+        "files": hashes(train.report, dev.report),
     }
     recipe = Recipe(
         f"SQuAD {version}, development set",

@@ -7,7 +7,7 @@ import kbert
 from kbert.data.swag import Swag, read_swag
 from kbert_cli import paper
 from kbert_cli.grid import Setting
-from kbert_cli.recipes import Measured, Recipe, find_file, follow, told
+from kbert_cli.recipes import Measured, Recipe, find_file, follow, hashes, told
 
 TRAIN = ("train.csv", "train_full.csv")
 DEV = ("val.csv", "val_full.csv")
@@ -33,6 +33,12 @@ def finetune(
         told(read_swag(find_file(data, names, f"SWAG's {kind} set")))
         for names, kind in ((TRAIN, "training"), (DEV, "validation"))
     )
+    for part in (train, dev):
+        if part.labels is None:
+            raise ValueError(
+                "The sets to learn from and to judge by must have the right endings: a "
+                f"column label, or gold-ending. Received: {part.report.path}, without."
+            )
     build = functools.partial(
         kbert.BertMultipleChoice.from_preset, preset, sequence_length=sequence_length
     )
@@ -40,7 +46,7 @@ def finetune(
         "task": "SWAG",
         "preset": preset,
         "sequence_length": sequence_length,
-        "rows": {"train": len(train.prompts), "dev": len(dev.prompts)},
+        "files": hashes(train.report, dev.report),
     }
     recipe = Recipe(
         "SWAG, validation set",

@@ -1,20 +1,39 @@
 """Runs of fine-tuning with several settings, each kept when it ends."""
 
 import dataclasses
-import functools
 import json
-import os
 import pathlib
 import statistics
 from collections.abc import Callable
 from typing import Any
 
 from kbert.files import replace_file
+from kbert.strict_json import Required, read_signed_json, signed_json
 from kbert_cli.console import tell
 from kbert_cli.grid import Setting
 
 RESULTS = "results.json"
 BEST = "best"
+
+_SCORES = {...: float}
+_SCHEMA = {
+    Required("described"): dict,
+    Required("runs"): [
+        {
+            Required("setting"): {
+                Required("learning_rate"): float,
+                Required("epochs"): int,
+                Required("batch_size"): int,
+                Required("seed"): int,
+            },
+            Required("score"): float,
+            Required("scores"): _SCORES,
+            Required("history"): [_SCORES],
+            Required("degenerate"): str,
+            Required("seconds"): float,
+        }
+    ],
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,32 +72,41 @@ def run_all(
         described: what else the results depend on, for JSON.
 
     Returns:
-        The outcomes, in the order of `settings`.
+        The outcomes of all runs that the folder holds, first those of `settings`.
 
     Raises:
-        ValueError: if the folder holds results of something else.
+        ValueError: if the folder holds results of something else, or damaged ones, or
+            the best model is gone; or if every run has failed.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    done = _finished(folder / RESULTS, described)
+    done = _finished(folder, described)
     for number, setting in enumerate(settings, start=1):
         if setting in done:
-            tell(f"Run {number} of {len(settings)} is done: {setting}.")
+            ended = "failed before" if done[setting].degenerate else "is done"
+            tell(f"Run {number} of {len(settings)} {ended}: {setting}.")
             continue
         tell(f"Run {number} of {len(settings)}: {setting}.")
         task, outcome = run(setting)
         if outcome.degenerate:
             tell(f"This run has failed: {outcome.degenerate}", style="yellow")
-        if best(done.values(), outcome) is outcome:
+        elif best([*done.values(), outcome]) is outcome:
             # Before the results: a stop between the two repeats this run.
             task.save_to_preset(folder / BEST)
         done[setting] = outcome
         _write(folder / RESULTS, described, list(done.values()))
-    return [done[setting] for setting in settings]
+    if all(outcome.degenerate for outcome in done.values()):
+        raise ValueError(
+            "One run at least must learn something. Received: "
+            f"{len(done)} that failed, in {folder / RESULTS}. Try --restarts, other "
+            "seeds or another --learning-rate."
+        )
+    others = [setting for setting in done if setting not in settings]
+    return [done[setting] for setting in [*settings, *others]]
 
 
-def best(outcomes, *more: Outcome) -> Outcome:
+def best(outcomes: list[Outcome]) -> Outcome:
     """Returns the outcome with the highest score; a failed one only among such."""
-    return max([*outcomes, *more], key=lambda each: (not each.degenerate, each.score))
+    return max(outcomes, key=lambda each: (not each.degenerate, each.score))
 
 
 def summary(outcomes: list[Outcome]) -> list[dict[str, Any]]:
@@ -108,21 +136,33 @@ def summary(outcomes: list[Outcome]) -> list[dict[str, Any]]:
     return lines
 
 
-def _finished(path: pathlib.Path, described: dict) -> dict[Setting, Outcome]:
-    """Returns the outcomes that a file holds, by setting."""
+def _finished(folder: pathlib.Path, described: dict) -> dict[Setting, Outcome]:
+    """Returns the outcomes that a folder holds, by setting."""
+    path = folder / RESULTS
     if not path.exists():
         return {}
-    content = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        content = read_signed_json(path, _SCHEMA)
+    except ValueError as error:
+        raise ValueError(
+            f"{error} To begin anew, delete it or name another output."
+        ) from None
     if content["described"] != json.loads(json.dumps(described)):
         raise ValueError(
             "The output folder must be new, or hold runs of the same data and preset "
             f"to go on with. Received: {path}, whose runs are of "
-            f"{content['described']}."
+            f"{content['described']}, not of {described}."
         )
     outcomes = [
         Outcome(**{**run, "setting": Setting(**run["setting"])})
         for run in content["runs"]
     ]
+    learnt = [outcome for outcome in outcomes if not outcome.degenerate]
+    if learnt and not (folder / BEST).is_dir():
+        raise ValueError(
+            f"The best model of the runs in {path} must be in {folder / BEST}, and is "
+            "gone. To train it again, delete that file."
+        )
     return {outcome.setting: outcome for outcome in outcomes}
 
 
@@ -137,9 +177,9 @@ def _write(path: pathlib.Path, described: dict, outcomes: list[Outcome]) -> None
         "settings": summary(outcomes),
         "runs": runs,
     }
-    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    replace_file(path, functools.partial(_write_text, text=text))
+    text = signed_json(content)
+    replace_file(path, lambda temporary: _write_bytes(temporary, text))
 
 
-def _write_text(path: str | os.PathLike, text: str) -> None:
-    pathlib.Path(path).write_text(text, encoding="utf-8")
+def _write_bytes(path: pathlib.Path, content: bytes) -> None:
+    path.write_bytes(content)

@@ -5,6 +5,7 @@ On one backend: what the recipes add to the tasks knows of none.
 
 import json
 import random
+import shutil
 
 import keras
 import numpy as np
@@ -18,14 +19,12 @@ from kbert.metrics.glue import glue_scores
 from kbert.metrics.tagging import entity_scores
 from kbert_cli import trials
 from kbert_cli.commands import app
-from kbert_cli.grid import Search, Setting, settings_of
-from kbert_cli.recipes import DevScores, Measured
-from kbert_cli.trials import Outcome
+from kbert_cli.grid import Setting
 from tests import tiny
 
 pytestmark = pytest.mark.filterwarnings("ignore:The head of", "ignore:.*stay random")
 
-FAST = ("--epochs", 2, "--batch-size", 8, "--learning-rate", 0.02)
+FAST = ("--epochs", 8, "--batch-size", 8, "--learning-rate", 0.01)
 SHORT = ("--sequence-length", 16)
 SST2 = "sentence\tlabel"
 
@@ -83,7 +82,7 @@ def test_glue_trains_chooses_and_answers(glue_run):
     assert len(scores) == 2
     assert results["settings"][0]["runs"] == 2
     assert results["settings"][0]["best"] == max(scores)
-    assert [len(outcome["history"]) for outcome in results["runs"]] == [2, 2]
+    assert [len(outcome["history"]) for outcome in results["runs"]] == [8, 8]
     best = kbert.BertClassifier.from_preset(output / trials.BEST)
     logits = best.predict([text for text, _ in rows], verbose=0)
     accuracy = (logits.argmax(axis=1) == [label for _, label in rows])[:16].mean()
@@ -105,6 +104,82 @@ def test_what_is_done_is_not_repeated(glue_run, base, monkeypatch):
     done = run(*arguments, *FAST, "--sequence-length", 12)
     assert done.exit_code == 2
     assert "whose runs are of" in done.stderr and "'sequence_length': 16" in done.stderr
+
+
+def test_other_data_are_another_run(glue_run, base, tmp_path):
+    data, output, rows, _ = glue_run
+    for name in ("train.tsv", "dev.tsv", "test.tsv"):
+        (tmp_path / name).write_bytes((data / name).read_bytes())
+    changed = (tmp_path / "train.tsv").read_text().replace("good", "fine")
+    (tmp_path / "train.tsv").write_text(changed)
+    arguments = ("glue", "sst2", "--data", tmp_path, "--preset", base)
+    done = run(*arguments, "--output", output, *FAST, *SHORT)
+    assert done.exit_code == 2
+    assert "hold runs of the same data" in done.stderr
+
+
+def test_the_best_of_all_runs_is_named(glue_run, base):
+    """Also where this command's run is not it."""
+    data, output, _, _ = glue_run
+    runs = json.loads((output / trials.RESULTS).read_text())["runs"]
+    before = max(runs, key=lambda each: (not each["degenerate"], each["score"]))
+    arguments = ("glue", "sst2", "--data", data, "--preset", base, "--output", output)
+    settings = ("--epochs", 1, "--batch-size", 32, "--learning-rate", 1e-9)
+    done = run(*arguments, *settings, *SHORT)
+    assert done.exit_code == 0
+    assert f"The best model, of {Setting(**before['setting'])}, is" in done.stderr
+
+
+def test_damaged_results_and_a_lost_model(glue_run, base, tmp_path):
+    data, output, _, _ = glue_run
+    copy = tmp_path / "copy"
+    shutil.copytree(output, copy)
+    arguments = ("glue", "sst2", "--data", data, "--preset", base, "--output", copy)
+    shutil.rmtree(copy / trials.BEST)
+    done = run(*arguments, *FAST, *SHORT)
+    assert done.exit_code == 2 and "is gone. To train it again" in done.stderr
+    for content in ("{}", "[]", "null", '{"runs": 5}', "", "{", "[" * 99999):
+        (copy / trials.RESULTS).write_text(content)
+        done = run(*arguments, *FAST, *SHORT)
+        assert done.exit_code == 2
+        assert trials.RESULTS in done.stderr
+        assert "delete it or name another output" in done.stderr
+    assert (copy / trials.RESULTS).read_text() == "[" * 99999  # not lost
+
+
+def test_what_cannot_be_answered_stops_before_training(base, tmp_path, monkeypatch):
+    monkeypatch.setattr(kbert.BertClassifier, "fit", None)  # nobody may call it
+    sst2(tmp_path)
+    (tmp_path / "test.tsv").write_text("index\tsentence\n0\ta\tb\n")
+    arguments = ("glue", "sst2", "--data", tmp_path, "--preset", base)
+    done = run(*arguments, "--output", tmp_path / "new", *FAST)
+    assert done.exit_code == 2 and "test set of SST-2 must be" in done.stderr
+    done = run(*arguments, "--output", tmp_path / "dev.tsv", *FAST)
+    assert done.exit_code == 2
+    (tmp_path / "test.tsv").unlink()
+    done = run(*arguments, "--output", tmp_path / "dev.tsv", *FAST)
+    assert done.exit_code == 2 and "dev.tsv, a file" in done.stderr
+    done = run(*arguments, "--seed", 2**32 - 1, "--restarts", 2)
+    assert done.exit_code == 2 and "2 from 4294967295 on" in done.stderr
+    (tmp_path / "train.csv").write_text("sent1,sent2,ending0,ending1,ending2,ending3\n")
+    with (tmp_path / "train.csv").open("a") as file:
+        file.write("a,b,c,d,e,f\n")
+    (tmp_path / "val.csv").write_bytes((tmp_path / "train.csv").read_bytes())
+    done = run("swag", "--data", tmp_path, "--preset", base)
+    assert done.exit_code == 2 and "train.csv, without" in done.stderr
+
+
+def test_a_version_of_squad_is_what_its_file_is(base, tmp_path):
+    qas = [{"id": "1", "question": "q", "answers": [{"text": "a", "answer_start": 0}]}]
+    paragraphs = [{"context": "a b", "qas": qas}]
+    content = json.dumps({"data": [{"title": "T", "paragraphs": paragraphs}]})
+    for kind in ("train", "dev"):
+        (tmp_path / f"{kind}-v2.0.json").write_text(content)
+    done = run("squad", "--version", "2.0", "--data", tmp_path, "--preset", base)
+    assert done.exit_code == 2
+    assert (
+        "2.0 some, not all, must be without an answer. Received: 0 of 1" in done.stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,7 +215,7 @@ def test_regression(base, tmp_path):
         *(*FAST, *SHORT),
     )
     assert done.exit_code == 0
-    assert "Nothing is answered for the leaderboard. The test set of" in done.stderr
+    assert "Nothing will be answered for the leaderboard. The test" in done.stderr
     (outcome,) = json.loads((output / trials.RESULTS).read_text())["runs"]
     best = kbert.BertClassifier.from_preset(output / trials.BEST)
     firsts, seconds = [[row[n] for row in pairs] for n in (1, 2)]
@@ -246,86 +321,3 @@ def test_ner(base, tmp_path):
     assert outcome["scores"]["f1"] == pytest.approx(expected)
     told = f"The best model on the test set: f1 {100 * outcome['score']:.1f}"
     assert told in done.stdout
-
-
-# --- settings ----------------------------------------------------------------------
-
-
-def test_the_settings_of_the_paper():
-    chosen = Setting(1e-5, 1, 8, seed=5)
-    assert settings_of(chosen, Search.none, 2) == [chosen, chosen._replace(seed=6)]
-    rates = [setting.learning_rate for setting in settings_of(chosen, Search.rates, 1)]
-    assert rates == [5e-5, 4e-5, 3e-5, 2e-5]
-    grid = settings_of(chosen, Search.grid, 1)
-    assert len(set(grid)) == 18
-    assert {(s.batch_size, s.epochs) for s in grid} == {
-        (b, e) for b in (16, 32) for e in (2, 3, 4)
-    }
-
-
-def outcome(score, seed=0, degenerate=""):
-    return Outcome(Setting(1e-4, 1, 8, seed), score, {}, [], degenerate, 1.0)
-
-
-def test_a_failed_run_is_counted_and_not_chosen():
-    outcomes = [outcome(0.9, 0, "it failed"), outcome(0.5, 1), outcome(0.7, 2)]
-    assert trials.best(outcomes).score == 0.7
-    (line,) = trials.summary(outcomes)
-    assert (line["runs"], line["failed"]) == (3, 1)
-    assert line["mean"] == pytest.approx(0.6)
-    assert line["stdev"] == pytest.approx(0.2 / np.sqrt(2))
-    assert trials.best(outcomes[:1]).score == 0.9
-
-
-def test_a_stop_loses_no_run_and_not_the_best_model(tmp_path):
-    """The third run is interrupted: the first two stay, and the best of them."""
-
-    class Task:
-        def __init__(self, name):
-            self.name = name
-
-        def save_to_preset(self, folder):
-            folder.mkdir(exist_ok=True)
-            (folder / "name").write_text(self.name)
-
-    asked = []
-
-    def running(setting):
-        asked.append(setting.seed)
-        if len(asked) == 3:
-            raise KeyboardInterrupt
-        return Task(str(setting.seed)), outcome(1 - setting.seed / 10, setting.seed)
-
-    settings = [Setting(1e-4, 1, 8, seed) for seed in range(4)]
-    with pytest.raises(KeyboardInterrupt):
-        trials.run_all(settings, running, tmp_path, {"task": "x"})
-    outcomes = trials.run_all(settings, running, tmp_path, {"task": "x"})
-    assert asked == [0, 1, 2, 2, 3]
-    assert [each.setting for each in outcomes] == settings
-    assert (tmp_path / trials.BEST / "name").read_text() == "0"
-
-
-class Model:
-    stop_training = False
-
-
-@pytest.mark.parametrize(
-    ("alike", "losses", "epochs", "message"),
-    [
-        ([True, True], [1, 1], 3, "after epoch 2 all answers are alike"),
-        ([True, True, True], [1] * 3, 6, "after epoch 3 all answers are alike"),
-        ([True], [1], 1, "after epoch 1 all answers are alike"),
-        ([True, False, True], [1, 1, 1], 4, ""),
-        ([], [float("nan")], 3, "the loss of epoch 1 is nan"),
-    ],
-)
-def test_a_run_that_learns_nothing_is_stopped(alike, losses, epochs, message):
-    answers = iter(alike)
-    watch = DevScores(lambda model: Measured(0.5, {}, next(answers)))
-    watch.set_model(Model())
-    watch.set_params({"epochs": epochs})
-    for epoch, loss in enumerate(losses):
-        assert not watch.model.stop_training
-        watch.on_epoch_end(epoch, {"loss": loss})
-    assert watch.model.stop_training == bool(message)
-    assert message in watch.failed

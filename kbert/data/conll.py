@@ -85,7 +85,7 @@ def read_conll(path: str | os.PathLike) -> Conll:
     >>> folder.cleanup()
     """
     path = pathlib.Path(path)
-    content, _ = read_text(path)
+    content, _ = read_text(path, may_choose=False)
     words: list[list[str]] = []
     tags: list[list[str]] = []
     documents: list[int] = []
@@ -94,7 +94,7 @@ def read_conll(path: str | os.PathLike) -> Conll:
     for number, line in enumerate([*content.split("\n"), ""], start=1):
         columns = _columns(line)
         if columns and columns[0] != DOCUMENT:
-            if len(columns) < 2:
+            if len(columns) < 2 or not (columns[0] and columns[-1].strip()):
                 untagged.append(number)
             sentence.append((columns[0], columns[-1]))
             continue
@@ -105,10 +105,10 @@ def read_conll(path: str | os.PathLike) -> Conll:
             sentence = []
         document += bool(columns and words)
     if untagged or not words:
-        lines = name_rows(untagged).replace("row", "line") if untagged else "no line"
+        lines = name_rows(untagged).replace("row", "line") if untagged else "all"
         raise ValueError(
-            "A file of tagged words must have lines of a word and a tag. Received: "
-            f"{path}, where {lines} {'has no tag' if untagged else 'has one'}."
+            "A file of tagged words must have a word and its tag in every line but for "
+            f"blank ones and {DOCUMENT}. Received: {path}, which lacks them in {lines}."
         )
     scheme = _scheme(tags)
     notes = []

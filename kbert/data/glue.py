@@ -206,7 +206,7 @@ def read_glue(name: str, folder: str | os.PathLike, split: str) -> Glue:
             f"{split!r}."
         )
     path = _find_file(task, pathlib.Path(folder), split)
-    content, encoding = read_text(path)
+    content, encoding = read_text(path, may_choose=False)
     rows = [line.removesuffix("\r").split("\t") for line in content.split("\n")]
     header = None if split in task.unnamed else rows.pop(0)
     while rows and rows[-1] == [""]:
@@ -260,7 +260,7 @@ def _places(task, split, header, path):
     if missing:
         raise ValueError(
             f"The {split} set of {task.name} must have the columns {wanted}, once "
-            f"each. Received: {path}, whose header is {header}."
+            f"each. Received: {path}, whose header is {str(header)[:300]}."
         )
     places = [header.index(name) for name in task.columns]
     label = None if split in HIDDEN else header.index(task.label)

@@ -53,13 +53,25 @@ def name_rows(rows: list[int]) -> str:
     return f"row{'s' if len(rows) > 1 else ''} {named}{more}"
 
 
-def read_text(path: pathlib.Path, encoding: str | None = None) -> tuple[str, str]:
+def read_text(
+    path: pathlib.Path, encoding: str | None = None, *, may_choose: bool = True
+) -> tuple[str, str]:
     """The file's characters, and the encoding that they were read as.
+
+    Args:
+        path: the file.
+        encoding: of it; None for UTF-8, or what its byte order mark says.
+        may_choose: whether the caller can name an encoding, for messages.
 
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: it is empty, in another encoding, or holds NUL characters.
     """
+    named = (
+        'Pass its encoding="..." (--encoding on the command line), for example gb18030 '
+        "for Chinese or cp1252 for Western European, or save"
+    )
+    remedy = f"{named if may_choose else 'Save'} the file as UTF-8."
     raw = path.read_bytes()
     marked = next((name for mark, name in _MARKS if raw.startswith(mark)), "utf-8")
     try:
@@ -71,11 +83,9 @@ def read_text(path: pathlib.Path, encoding: str | None = None) -> tuple[str, str
         ) from None
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"A table must be UTF-8, or its encoding be named. Received: {path}, which "
-            f"is not {error.encoding} at byte {error.start} (line "
-            f'{raw.count(10, 0, error.start) + 1}). Pass its encoding="..." '
-            "(--encoding on the command line), for example gb18030 for Chinese or "
-            "cp1252 for Western European, or save the file as UTF-8."
+            f"A table must be UTF-8{', or its encoding be named' * may_choose}. "
+            f"Received: {path}, which is not {error.encoding} at byte {error.start} "
+            f"(line {raw.count(10, 0, error.start) + 1}). {remedy}"
         ) from None
     if not content.strip():
         raise ValueError(f"A table must not be empty. Received: {path}, empty.")
@@ -84,8 +94,12 @@ def read_text(path: pathlib.Path, encoding: str | None = None) -> tuple[str, str
         raise ValueError(
             f"A table must not hold NUL characters. Received: {path} with "
             f"{content.count(chr(0)):,}, the first in line {line}. If the file is "
-            'UTF-16 without a byte order mark, pass encoding="utf-16-le" '
-            "(--encoding utf-16-le on the command line)."
+            "UTF-16 without a byte order mark, "
+            + (
+                'pass encoding="utf-16-le" (--encoding utf-16-le on the command line).'
+                if may_choose
+                else "save it as UTF-8."
+            )
         )
     return content, encoding or marked
 

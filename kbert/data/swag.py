@@ -64,7 +64,7 @@ def read_swag(path: str | os.PathLike, *, seed: int = 0) -> Swag:
     >>> folder.cleanup()
     """
     path = pathlib.Path(path)
-    content, encoding = read_text(path)
+    content, encoding = read_text(path, may_choose=False)
     numbered = list(enumerate(split_cells(path, content, ","), start=1))
     rows = [(number, cells) for number, cells in numbered if cells]
     header = rows.pop(0)[1]
@@ -77,7 +77,7 @@ def read_swag(path: str | os.PathLike, *, seed: int = 0) -> Swag:
         raise ValueError(
             "A file of SWAG must have the columns sent1, sent2, and ending0 to ending3 "
             f"or gold-ending and distractor-0 to distractor-2. Received: {path}, whose "
-            f"header is {header}."
+            f"header is {str(header)[:300]}."
         )
     kept, skipped = _select(rows, header, columns, full or hidden)
     if not kept or (skipped and hidden):

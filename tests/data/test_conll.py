@@ -58,9 +58,9 @@ def test_separators_and_line_ends(tmp_path):
 
 
 def test_what_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="where lines 2, 3 has no tag"):
-        read(tmp_path, "a O\nb\nc\n")
-    with pytest.raises(ValueError, match="where no line has one"):
+    with pytest.raises(ValueError, match="lacks them in lines 2, 3, 4"):
+        read(tmp_path, "a O\nb\nc\t\n\tO\n")
+    with pytest.raises(ValueError, match="lacks them in all"):
         read(tmp_path, "-DOCSTART- O\n\n-DOCSTART- O\n")
 
 
