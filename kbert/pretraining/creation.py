@@ -110,7 +110,12 @@ def create_instances(
             workers,
             progress,
         )
-        count = count_shards(target, plan)
+        try:
+            count = count_shards(target, plan)
+        except ValueError:  # the corpus is to be another, or the settings
+            shutil.rmtree(target / steps.WORK)
+            (target / steps.PLAN).unlink()
+            raise
         _complete(
             "shards made",
             functools.partial(steps.make_shard, target, count=count),

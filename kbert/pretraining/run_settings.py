@@ -6,6 +6,7 @@ does not say: 1,000,000 steps of 256 instances, nine tenths of them at length 12
 
 import dataclasses
 import difflib
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -44,7 +45,8 @@ class Phase:
     def __post_init__(self):
         """Checks the share."""
         if self.share is not None:
-            _check(self, "share", float, lambda value: value > 0, "above 0")
+            told = "above 0, and at most 1e6"
+            _check(self, "share", float, lambda value: 0 < value <= 1e6, told)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +61,9 @@ class Downstream:
         epochs: of fine-tuning.
         learning_rate: its peak.
         test_share: of the rows, held out to judge by.
+
+    Raises:
+        ValueError: if a number is out of range.
     """
 
     data: Path
@@ -68,6 +73,12 @@ class Downstream:
     epochs: int = 3
     learning_rate: float = 5e-5
     test_share: float = 0.2
+
+    def __post_init__(self):
+        """Checks the numbers."""
+        _check(self, "epochs", int, lambda value: value >= 1, "an integer, at least 1")
+        _check(self, "learning_rate", float, lambda value: value > 0, "above 0")
+        _check(self, "test_share", float, lambda value: 0 < value < 1, "in (0, 1)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,8 +148,9 @@ class RunSettings:
     def __post_init__(self):
         """Checks every value that needs no file to be checked."""
         for name in _COUNTS:
-            _check(self, name, int, lambda value: value >= 1, "an integer, at least 1")
-        _check(self, "seed", int, lambda value: 0 <= value < 2**31, "below 2^31")
+            told = "an integer, from 1 to 10^12"
+            _check(self, name, int, lambda value: 1 <= value <= 10**12, told)
+        _check(self, "seed", int, lambda value: 0 <= value < 2**31, "0 to 2^31 - 1")
         _check(self, "weight_decay", float, lambda value: value >= 0, "at least 0")
         _check(self, "warmup_share", float, lambda value: 0 <= value <= 1, "in [0, 1]")
         for name, allowed in _CHOICES.items():
@@ -288,8 +300,8 @@ def read_settings(path: str | Path) -> RunSettings:
 
 
 def _parsed(path: Path):
-    text = path.read_text(encoding="utf-8")
     try:
+        text = path.read_text(encoding="utf-8-sig")
         if path.suffix == ".toml":
             return tomllib.loads(text)
         if path.suffix in (".yaml", ".yml"):
@@ -356,7 +368,7 @@ def _made(kind, values: dict, where: str, base: Path):
     for field in dataclasses.fields(kind):
         if field.name in values and "Path" in str(field.type):
             value = values[field.name]
-            if not isinstance(value, str | Path):
+            if not isinstance(value, str | Path) or not str(value):
                 raise ValueError(
                     f"{where} must have a path as {field.name}. Received: {value!r}."
                 )
@@ -371,5 +383,7 @@ def _check(settings, name, kind, holds, told):
     value = getattr(settings, name)
     kinds = (int, float) if kind is float else (kind,)
     typed = isinstance(value, kinds) and (kind is bool or not isinstance(value, bool))
-    if not typed or not holds(value):
-        raise ValueError(f"`{name}` must be {told}. Received: {value!r}.")
+    number = "a number " * (kind is float)
+    endless = isinstance(value, float) and not math.isfinite(value)
+    if not typed or endless or not holds(value):
+        raise ValueError(f"`{name}` must be {number}{told}. Received: {value!r}.")

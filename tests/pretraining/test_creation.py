@@ -164,8 +164,8 @@ def test_a_single_document(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("ba be bi.\nbo bu.\nbar ba.\n" * 20)
     with pytest.raises(ValueError, match=r"Received: a corpus of one document.*order"):
-        create(path, tmp_path / "random")
-    for name in ("order", "none"):
+        create(path, tmp_path / "order")
+    for name in ("order", "none"):  # the first where the refused one began
         settings = InstanceSettings(32, name, dupe_factor=1)
         report = create(path, tmp_path / name, settings=settings)
         assert report.shards == 1 and report.instances > 3

@@ -7,7 +7,12 @@ import re
 import pytest
 
 from kbert.config import BertConfig
-from kbert.pretraining.run_settings import Phase, RunSettings, read_settings
+from kbert.pretraining.run_settings import (
+    Downstream,
+    Phase,
+    RunSettings,
+    read_settings,
+)
 
 TOML = """
 output = "run"
@@ -138,16 +143,26 @@ def test_no_file_of_settings(tmp_path):
 
 
 BAD = [
-    ({"batch_size": 0}, "`batch_size` must be an integer, at least 1. Received: 0."),
+    ({"batch_size": 0}, "`batch_size` must be an integer, from 1 to .*Received: 0."),
     ({"steps": 1.5}, "Received: 1.5."),
+    ({"steps": 10**400}, "`steps` must be an integer, from 1 to"),
+    ({"weight_decay": float("inf")}, "`weight_decay`.*Received: inf"),
+    ({"weight_decay": float("nan")}, "`weight_decay`.*Received: nan"),
+    ({"learning_rate": float("inf")}, "`learning_rate`.*Received: inf"),
     ({"accumulation": True}, "`accumulation` must be an integer.*True"),
     ({"keep_checkpoints": 0}, "`keep_checkpoints`.*Received: 0"),
     ({"checkpoint_every": "often"}, "`checkpoint_every`.*Received: 'often'"),
     ({"seed": -1}, "`seed`.*Received: -1"),
-    ({"weight_decay": -0.5}, "`weight_decay` must be at least 0. Received: -0.5"),
-    ({"warmup_share": 10_000}, r"`warmup_share` must be in \[0, 1\]. Received: 10000"),
-    ({"learning_rate": 0}, "`learning_rate` must be above 0. Received: 0"),
-    ({"learning_rate": "1e-4"}, "`learning_rate` must be above 0. Received: '1e-4'"),
+    (
+        {"weight_decay": -0.5},
+        "`weight_decay` must be a number at least 0. Received: -0.5",
+    ),
+    (
+        {"warmup_share": 10_000},
+        r"`warmup_share` must be a number in \[0, 1\]. Received: 10000",
+    ),
+    ({"learning_rate": 0}, "`learning_rate` must be a number above 0. Received: 0"),
+    ({"learning_rate": "1e-4"}, "`learning_rate` must be a number.*Received: '1e-4'"),
     ({"optimizer": "sgd"}, "`optimizer` must be one of .*Received: 'sgd'"),
     ({"precision": "float16"}, "`precision`.*Received: 'float16'"),
     ({"rows": "double"}, "`rows`.*Received: 'double'"),
@@ -168,6 +183,28 @@ def test_bad_values(changes, message):
         made(**changes)
 
 
-def test_phases_have_a_positive_share():
-    with pytest.raises(ValueError, match="share.*Received: -1"):
-        Phase(pathlib.Path("a"), share=-1)
+@pytest.mark.parametrize("share", [-1, 0.0, float("inf"), 1e308])
+def test_phases_have_a_share(share):
+    with pytest.raises(ValueError, match=f"share.*Received: {re.escape(str(share))}"):
+        Phase(pathlib.Path("a"), share=share)
+
+
+@pytest.mark.parametrize(
+    "change", [{"epochs": 0}, {"test_share": "a"}, {"test_share": 1.0}]
+)
+def test_a_task_downstream_has_numbers_that_can_be(change):
+    ((name, value),) = change.items()
+    with pytest.raises(ValueError, match=f"`{name}`.*Received: {value!r}"):
+        Downstream(pathlib.Path("a"), "text", "label", **change)
+
+
+def test_encodings_of_the_file(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + TOML.encode())  # as Windows writes
+    assert read_settings(path).output == tmp_path / "run"
+    path.write_bytes(TOML.encode("utf-16"))
+    with pytest.raises(ValueError, match="run.toml must hold settings.*can't decode"):
+        read_settings(path)
+    path.write_text(TOML.replace('output = "run"', 'output = ""'))
+    with pytest.raises(ValueError, match="a path as output. Received: ''"):
+        read_settings(path)
