@@ -1,6 +1,6 @@
 """Pre-train a small BERT on a corpus of one's own: python pretrain.py FOLDER FILE...
 
-All of it, in order: documents held out, a vocabulary, instances of both lengths, the
+All of it, in order: documents held out, a vocabulary, instances of three lengths, the
 training. Run again after a stop, it goes on with what is not complete.
 """
 
@@ -12,8 +12,8 @@ import documents
 
 HERE = pathlib.Path(__file__).resolve().parent
 SIZE = 8192  # pieces of the vocabulary
-# As many predictions as 15 % of the positions, rounded down: Google's has 20 and 77.
-LENGTHS = {128: 20, 512: 77}
+# Positions, and as many predictions as 15 % of them: Google's are 20 of 128, 77 of 512.
+LENGTHS = {32: 5, 128: 20, 512: 77}
 COPIES = 5  # of the corpus, each cut into other segments
 
 

@@ -50,14 +50,14 @@ def test_all_of_it_up_to_the_run(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(example, "COPIES", 1)
     folder = tmp_path / "made"
     example.main(str(folder), str(corpus))
-    made = ["instances"] * 4
+    made = ["instances"] * 6
     assert commands == ["vocabulary", *made, "pretrain"]
     assert InstanceBatches(folder / "held-out-512", 1).settings.masking.most == 77
     settings = read_settings(folder / "kbert_tiny.toml")
     lengths = [phase.sequence_length for phase in open_phases(settings)]
-    assert lengths == [128, 512] and settings.output == folder / "run"
+    assert lengths == [32, 128, 512] and settings.output == folder / "run"
     example.main(str(folder), str(corpus))  # what is complete stays
-    assert commands[6:] == [*made, "pretrain"]
+    assert commands[8:] == [*made, "pretrain"]
 
 
 def test_its_settings_are_those_of_the_shipped_preset():
