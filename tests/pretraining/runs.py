@@ -3,6 +3,8 @@
 import os
 import signal
 
+import keras
+
 from kbert.config import BertConfig
 from kbert.preprocessing.masking import MaskingRule
 from kbert.pretraining.creation import create_instances
@@ -12,6 +14,8 @@ from kbert.pretraining.run_settings import Phase, RunSettings
 from kbert.pretraining.settings import InstanceSettings
 from tests.pretraining import toy
 
+# Parts of a batch. TensorFlow takes twice as long to make a program of several.
+PARTS = 1 if keras.backend.backend() == "tensorflow" else 2
 ARCHITECTURE = BertConfig(
     num_layers=1,
     num_heads=2,
@@ -48,7 +52,7 @@ def settings_of(root, output, **changes):
         "phases": phases,
         "steps": 12,
         "batch_size": 8,
-        "accumulation": 2,
+        "accumulation": PARTS,
         "learning_rate": 1e-2,
         "log_every": 3,
         "evaluate_every": 6,

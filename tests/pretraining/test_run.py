@@ -4,11 +4,12 @@ import json
 import os
 import signal
 
+import keras
 import numpy as np
 import pytest
 
 import kbert
-from kbert.pretraining import curves
+from kbert.pretraining import curves, downstream
 from kbert.pretraining.recording import Recorder
 from kbert.pretraining.run import pretrain
 from kbert.pretraining.run_data import open_phases
@@ -16,7 +17,7 @@ from kbert.pretraining.run_settings import Downstream, Phase
 from kbert.tasks.masked_lm import BertMaskedLM
 from tests import tiny
 from tests.pretraining import runs, toy
-from tests.pretraining.runs import outcome, saved_steps, settings_of
+from tests.pretraining.runs import PARTS, outcome, saved_steps, settings_of
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +46,14 @@ def crash_after(step):
     return progress
 
 
-def signal_after(step, number):
+def signal_within(step, number):
+    """Sends a signal in the last batch before the one that completes a step."""
+    batches = []
+
     def progress(told):
-        if told.step == step:
+        batches.append(told.step)
+        if batches.count(step - 1) == PARTS:
+            batches.clear()
             os.kill(os.getpid(), number)
 
     return progress
@@ -60,7 +66,7 @@ def test_what_a_run_writes(undisturbed):
         + ["tensorboard"]
     )
     assert (folder / "curves.png").read_bytes()[:4] == b"\x89PNG"
-    assert saved_steps(folder) == [12, 16, 24]
+    assert saved_steps(folder) == [6 * PARTS, 8 * PARTS, 12 * PARTS]
     rows = curves.read_rows(folder / "curve.csv")
     assert [row["step"] for row in rows] == [3, 6, 8, 9, 12]
     assert {row["sequence_length"] for row in rows} == {16}
@@ -77,7 +83,9 @@ def test_what_a_run_writes(undisturbed):
     before, after = judged[0]["mlm_loss"], judged[-1]["mlm_loss"]
     assert f"Held out, mlm_loss: {before:.4f} before, {after:.4f} after." in told
     assert told[-1] == f"Wrote {folder / 'preset'}."
-    assert [progress.step for progress in seen[1::2]] == list(range(1, 13))
+    assert [progress.step for progress in seen[PARTS - 1 :: PARTS]] == list(
+        range(1, 13)
+    )
     assert {progress.sequence_length for progress in seen} == {16}
     assert seen[-1].seconds_left == 0 < seen[0].tokens_per_second
     assert {"loss", "mlm_accuracy", "nsp_accuracy"} <= set(seen[0].scores)
@@ -107,12 +115,12 @@ def test_stopped_twice_it_ends_with_the_same_bits(undisturbed, root, tmp_path):
     settings, told = settings_of(root, tmp_path / "run"), []
     with pytest.raises(Stopped):  # behind a checkpoint
         pretrain(settings, progress=crash_after(5))
-    assert saved_steps(settings.output) == [8]
-    number = signal.SIGTERM  # amid a point's three steps, after one of a step's batches
-    stopped = pretrain(settings, progress=signal_after(7, number), tell=told.append)
+    assert saved_steps(settings.output) == [4 * PARTS]
+    number = signal.SIGTERM  # amid a point's three steps, and amid a step of two parts
+    stopped = pretrain(settings, progress=signal_within(8, number), tell=told.append)
     assert stopped == number
     assert told[-1].startswith(f"Stopped by signal {int(number)} and saved after step")
-    assert saved_steps(settings.output)[-1] == 14
+    assert saved_steps(settings.output)[-1] == 8 * PARTS - 1
     assert pretrain(settings, tell=told.append) is None
     assert "Goes on after step 7." in told
     assert outcome(settings.output) == outcome(undisturbed[0])
@@ -135,19 +143,23 @@ def test_a_loss_that_is_no_number_ends_the_run(root, tmp_path, loss):
     recorder = Recorder(settings, open_phases(settings), curve, None, None)
     recorder.on_train_begin()
     with pytest.raises(ValueError, match=rf"Received: {loss} at step 2, .*1e\+30"):
-        recorder.on_train_batch_end(3, {"loss": loss})
+        recorder.on_train_batch_end(2 * PARTS - 1, {"loss": loss})
 
 
 @pytest.mark.filterwarnings("ignore:.*has no weights for", "ignore:On a CPU XLA")
-def test_a_masked_lm_goes_on_from_a_preset(root, undisturbed, tmp_path):
-    texts, labels = tiny.sentiment(40)
-    table = tmp_path / "table.csv"
-    rows = [f"{text},{label}" for text, label in zip(texts, labels, strict=True)]
-    table.write_text("\n".join(["text,label", *rows]))
+def test_a_masked_lm_goes_on_from_a_preset(root, undisturbed, tmp_path, monkeypatch):
+    scored = []
+
+    def score(task, preset, seed):
+        scored.append((task.text, str(preset)))
+        return len(scored) / 8
+
+    monkeypatch.setattr(downstream, "score", score)
+    start = str(undisturbed[0] / "preset")
     settings = settings_of(
         root,
         tmp_path / "run",
-        init_from=str(undisturbed[0] / "preset"),
+        init_from=start,
         phases=(Phase(root / "alone", root / "alone"),),
         accumulation=1,
         steps=4,
@@ -157,17 +169,32 @@ def test_a_masked_lm_goes_on_from_a_preset(root, undisturbed, tmp_path):
         rows="packed",
         precision="mixed_bfloat16",
         remat=True,
-        downstream=Downstream(table, "text", "label", epochs=1),
+        downstream=Downstream(tmp_path / "table.csv", "text", "label"),
     )
     assert settings.peak == 2e-5
     told = []
     assert pretrain(settings, tell=told.append) is None
+    assert scored == [("text", start), ("text", str(tmp_path / "run" / "preset"))]
     scores = json.loads((tmp_path / "run" / "downstream.json").read_text())
-    for when in ("before", "after"):
-        assert f"table.csv, {when}: accuracy {scores[when]:.4f}." in told
+    assert scores == {"before": 0.125, "after": 0.25}
+    assert "table.csv, before: accuracy 0.1250." in told
+    assert "table.csv, after: accuracy 0.2500." in told
     judged = curves.read_rows(tmp_path / "run" / "held_out.csv")
     assert [row["step"] for row in judged] == [0, 2, 4]
     assert set(judged[0]) == {"step", "sequence_length", "loss", "accuracy"}
     assert abs(judged[-1]["loss"] - judged[0]["loss"]) < 0.05
     after = BertMaskedLM.from_preset(tmp_path / "run" / "preset")
     assert after.backbone.config.hidden_dim == 8
+
+
+@pytest.mark.filterwarnings("ignore:.*has no weights for")
+def test_a_preset_is_scored_by_what_it_learns_of_a_task(tmp_path):
+    texts, labels = tiny.sentiment(60)
+    table = tmp_path / "table.csv"
+    rows = [f"{text},{label}" for text, label in zip(texts, labels, strict=True)]
+    table.write_text("\n".join(["text,label", *rows]))
+    keras.utils.set_random_seed(0)
+    tiny.classifier(labels=["x", "y", "z"]).save_to_preset(tmp_path / "preset")
+    task = Downstream(table, "text", "label", epochs=40, learning_rate=1e-2)
+    with pytest.warns(UserWarning, match="a new one is random"):
+        assert downstream.score(task, tmp_path / "preset", seed=0) > 0.8

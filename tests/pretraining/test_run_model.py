@@ -60,7 +60,11 @@ def test_a_new_model(root):
 
 def test_it_has_the_optimizer_that_is_asked_for(root):
     settings = settings_of(
-        root, root, steps=1000, warmup_share=0.07, bias_correction=True
+        *(root, root),
+        steps=1000,
+        accumulation=2,
+        warmup_share=0.07,
+        bias_correction=True,
     )
     assert schedule_of(settings).warmup_steps == 70
     optimizer = optimizer_of(settings)
@@ -125,8 +129,8 @@ def test_what_does_not_go_together(root, preset):
         open_phases(settings_of(root, root, phases=two))
     with pytest.raises(FileNotFoundError, match="instances.json.*Received: .*nothing"):
         open_phases(settings_of(root, root, phases=phase(root / "nothing")))
-    with pytest.raises(ValueError, match="`batch_size` must be from 1 to .*50000"):
-        open_phases(settings_of(root, root, batch_size=100_000))
+    with pytest.raises(ValueError, match="`batch_size` must be from 1 to .*100000"):
+        open_phases(settings_of(root, root, batch_size=100_000, accumulation=1))
 
 
 def test_phases_know_their_batches(root):
