@@ -29,6 +29,8 @@ def refusals(folder, strategy):
         clipping, adding = replicas.pretrainer(), replicas.pretrainer()
         clipping.compile(keras.optimizers.AdamW(1e-3, global_clipnorm=1.0))
         adding.compile(kbert.AdamW(1e-3, gradient_accumulation_steps=2))
+        compiled = tiny.classifier()
+        compiled.compile(jit_compile=True)
     texts, labels = tiny.sentiment(33)
     classifier.compile(rows="packed")
     found = {"rows": replicas.told(classifier.fit, texts, labels, verbose=0)}
@@ -36,7 +38,8 @@ def refusals(folder, strategy):
     rows = np.ones((31, 4), "int32")
     ready = {"token_ids": rows, "segment_ids": rows, "padding_mask": rows}
     return found | {
-        "rest": replicas.told(classifier.fit, ready, rows[:, 0], 8, verbose=0),
+        "rest": replicas.told(classifier.fit, ready, labels[:31], 8, verbose=0),
+        "xla": replicas.told(compiled.fit, texts[:8], labels[:8], 8, verbose=0),
         "clipping": replicas.told(clipping.fit, batches, **fit),
         "adding": replicas.told(adding.fit, batches, **fit),
         "texts": replicas.told(classifier.fit, texts, labels, 8, verbose=0),
