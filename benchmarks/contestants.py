@@ -107,18 +107,19 @@ class Worker:
             sys.exit(f"{self.name} ended with status {status}.")
 
 
-def read_arguments(description, contestants):
+def read_arguments(description, contestants, rounds=5):
     """The options of a benchmark; `only` is the list of who takes part.
 
     Args:
         description: the script's docstring.
         contestants: the names to choose from.
+        rounds: passes of each, where nobody says.
     """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     names = ",".join(contestants)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--quick", action="store_true", help="few texts, one round")
     parser.add_argument("--only", default=names, help=f"some of {names}")
     parser.add_argument("--verbose", action="store_true", help="show workers' logs")

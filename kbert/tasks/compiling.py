@@ -7,6 +7,7 @@ import keras
 
 from kbert.preprocessing.layouts import check_rows, choose_layout
 from kbert.tasks.replicas import (
+    check_compiled,
     check_optimizer,
     check_shares,
     division_of,
@@ -206,14 +207,16 @@ def prepare_run(task, total_steps) -> list[str]:
             f"New AdamW: {total_steps:,} steps, learning rate up to {peak:g} over the "
             "first tenth, then down to 0."
         )
-    tensorflow = keras.backend.backend() == "tensorflow"
-    if tensorflow and choices.own_jit_compile and not task.jit_compile:
+    tensorflow, divided = keras.backend.backend() == "tensorflow", division_of(task)
+    if tensorflow and divided.parts > 1:
+        told.append("No XLA: Keras leaves it off under tf.distribute.")
+    elif tensorflow and choices.own_jit_compile and not task.jit_compile:
         # MiniLM on two cores, 32 texts of 24 and of 40 tokens: steps of 0.40 and 0.64 s
         # without XLA, of 0.44 and 0.69 s with it, and 10 s to compile for each shape.
         told.append("No XLA: on a CPU its steps are no faster, and it must compile.")
-    divided = division_of(task)
     if divided.parts > 1:
         check_optimizer(task.optimizer, divided)
+        check_compiled(task.jit_compile, divided)
         begin_together(divided, task.weights)
         told.append(f"{divided.parts} replicas, each with its share of every batch.")
     return told

@@ -67,6 +67,24 @@ def check_optimizer(optimizer, divided: Division):
         )
 
 
+def check_compiled(jit_compile, divided: Division):
+    """Refuses XLA where its programs cannot reach the variables of all replicas.
+
+    Args:
+        jit_compile: whether XLA is to compile a step.
+        divided: how batches are divided among replicas.
+
+    Raises:
+        ValueError: if it is to, under `tf.distribute`.
+    """
+    if jit_compile and keras.backend.backend() == "tensorflow":
+        raise ValueError(
+            "Under tf.distribute XLA cannot compile a step, whose variables lie on "
+            "several devices. Received: jit_compile=True, for "
+            f"{divided.parts} replicas. Leave jit_compile to kbert."
+        )
+
+
 def check_shares(task, count, batch_size, training):
     """Refuses texts that replicas cannot share evenly.
 

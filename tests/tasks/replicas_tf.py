@@ -29,6 +29,8 @@ def refusals(folder, strategy):
         clipping, adding = replicas.pretrainer(), replicas.pretrainer()
         clipping.compile(keras.optimizers.AdamW(1e-3, global_clipnorm=1.0))
         adding.compile(kbert.AdamW(1e-3, gradient_accumulation_steps=2))
+        compiled = tiny.classifier()
+        compiled.compile(jit_compile=True)
     texts, labels = tiny.sentiment(33)
     classifier.compile(rows="packed")
     found = {"rows": replicas.told(classifier.fit, texts, labels, verbose=0)}
@@ -41,6 +43,7 @@ def refusals(folder, strategy):
         "adding": replicas.told(adding.fit, batches, **fit),
         "texts": replicas.told(classifier.fit, texts, labels, 8, verbose=0),
         "batch": replicas.told(classifier.fit, texts[:32], labels[:32], 9, verbose=0),
+        "xla": replicas.told(compiled.fit, texts[:8], labels[:8], 8, verbose=0),
         "arrays": replicas.told(model.fit, *batches.at(0), 8, verbose=0),
     }
 

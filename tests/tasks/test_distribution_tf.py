@@ -34,6 +34,7 @@ def test_two_replicas_train_what_one_device_trains(runs):
 def test_refusals(runs):
     _, told, _ = runs
     assert "Received: rows='packed'" in told["rows"]
+    assert "Received: jit_compile=True, for 2 replicas" in told["xla"]
     assert "'global_clipnorm': 1.0" in told["clipping"]
     assert "gradient_accumulation_steps=2" in told["adding"]
     assert "number of texts" in told["texts"] and "Received: 33" in told["texts"]
