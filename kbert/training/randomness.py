@@ -70,4 +70,4 @@ def make_deterministic() -> None:
 
         torch.use_deterministic_algorithms(True, warn_only=True)
         # Or torch writes over memory that nobody reads before it is written.
-        torch.utils.deterministic.fill_uninitialized_memory = False
+        torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
