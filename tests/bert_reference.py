@@ -77,7 +77,16 @@ def attend(x, weights, prefix, num_heads, numbers, left_to_right=False):
     return np.array(outputs), np.array(probabilities)
 
 
-def encode(x, weights, prefix, num_heads, numbers, activation, epsilon, left_to_right):
+def encode(
+    x,
+    weights,
+    prefix,
+    num_heads,
+    numbers,
+    activation,
+    epsilon,
+    left_to_right=False,
+):
     """One post-norm encoder layer; returns its output and the probabilities."""
 
     def norm(name, value):
