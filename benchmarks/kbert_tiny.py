@@ -1,7 +1,8 @@
-"""What the shipped `kbert_tiny_en_uncased` has learnt, and what that is worth.
+"""What the preset `kbert_tiny_en_uncased` has learnt, and what that is worth.
 
     .venv-bench/bin/python benchmarks/kbert_tiny.py [--preset PRESET] [--quick]
 
+Until presets/ has it, name the folder of a run: `--preset FOLDER/run/preset`.
 Judges masked tokens and next sentences on documents that it did not learn from, beside
 the most frequent piece; then fine-tunes it on SST-2, MRPC and CoLA, and beside it the
 same network from random weights, three seeds each, with the same settings. Exits with 1

@@ -19,9 +19,6 @@ from kbert_cli.grid import Setting
 from kbert_cli.paper import Row
 from kbert_cli.trials import Outcome
 
-# Official file names are tried in order.
-Names = tuple[str, ...]
-
 
 class Measured(NamedTuple):
     """What a model reaches on held-out data.
@@ -127,7 +124,7 @@ def follow(recipe: Recipe, settings: list[Setting], output: pathlib.Path) -> Out
     return chosen
 
 
-def find_file(folder: pathlib.Path, names: Names, what: str) -> pathlib.Path:
+def find_file(folder: pathlib.Path, names: tuple[str, ...], what: str) -> pathlib.Path:
     """Returns the first of several files that is there.
 
     Raises:

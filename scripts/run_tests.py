@@ -19,9 +19,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUITE_SECONDS = 2400  # a suite that takes so long hangs
 # All suites run at once, and each on one thread: suites with as many threads as there
 # are cores wait for each other's, and take twice as long.
-# The first one has the right of way: TensorFlow, which takes as long as both others.
-BEHIND = ("nice", "-n", "10")
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "NPROC"), "1")
+# The first one named has the right of way: TensorFlow's would end minutes after the
+# others, with a core idle meanwhile.
+BEHIND = ("nice", "-n", "10")
 
 
 @dataclasses.dataclass(frozen=True)

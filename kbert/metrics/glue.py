@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from kbert.metrics.regression import correlation
+
 Scores = dict[str, float]
 """Name of a metric -> score; 1.0 is the best."""
 
@@ -54,14 +56,7 @@ def matthews(truth: np.ndarray, predicted: np.ndarray) -> float:
 
 def pearson(truth: np.ndarray, predicted: np.ndarray) -> float:
     """Returns Pearson's correlation of numbers `(N,)`; 0 where a side is constant."""
-    truth, predicted = (side.astype("float64") for side in _pair(truth, predicted))
-    if (truth == truth[0]).all() or (predicted == predicted[0]).all():
-        return 0.0  # what is left of a mean's rounding would correlate
-    # Sizes do not matter, but their squares may leave the range of floats.
-    a, b = (side / np.abs(side).max() for side in (truth, predicted))
-    a, b = a - a.mean(), b - b.mean()
-    scale = np.sqrt((a @ a) * (b @ b))
-    return float(np.clip(a @ b / scale, -1, 1)) if scale > 0 else 0.0
+    return correlation(*(side.astype("float64") for side in _pair(truth, predicted)))
 
 
 def spearman(truth: np.ndarray, predicted: np.ndarray) -> float:

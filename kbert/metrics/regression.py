@@ -25,10 +25,19 @@ def regression_scores(truth: np.ndarray, predicted: np.ndarray) -> dict[str, flo
             f"Received: {truth.shape} and {predicted.shape}."
         )
     error = predicted - truth
-    a, b = truth - truth.mean(), predicted - predicted.mean()
-    scale = np.sqrt((a @ a) * (b @ b))
     return {
         "mean_absolute_error": float(np.abs(error).mean()),
         "root_mean_squared_error": float(np.sqrt((error**2).mean())),
-        "pearson": float(a @ b / scale) if scale > 0 else 0.0,
+        "pearson": correlation(truth, predicted),
     }
+
+
+def correlation(truth: np.ndarray, predicted: np.ndarray) -> float:
+    """Returns Pearson's correlation of float64 `(N,)`; 0 where a side is constant."""
+    if (truth == truth[0]).all() or (predicted == predicted[0]).all():
+        return 0.0  # what is left of a mean's rounding would correlate
+    # Sizes do not matter, but their squares may leave the range of floats.
+    a, b = (side / np.abs(side).max() for side in (truth, predicted))
+    a, b = a - a.mean(), b - b.mean()
+    scale = np.sqrt((a @ a) * (b @ b))
+    return float(np.clip(a @ b / scale, -1, 1)) if scale > 0 else 0.0
